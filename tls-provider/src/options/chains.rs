@@ -21,6 +21,7 @@ pub enum ChainChoice {
 /// How the intermediate certificates of a chain are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[doc(hidden)]
+#[non_exhaustive]
 pub enum Intermediates {
     /// With the certificate.
     #[default]

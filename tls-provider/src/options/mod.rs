@@ -73,6 +73,7 @@ pub enum ClientAuth {
 /// Options that clients and servers share.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Shared {
     pub alpn: Vec<Vec<u8>>,
     pub key_exchange: KeyExchange,

@@ -25,6 +25,8 @@ impl EarlyDataPolicy {
 }
 
 /// What became of the 0-RTT data of one handshake.
+///
+/// Exhaustive: RFC 8446 §2.3 has no other outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyDataStatus {
     /// The client offered none.
@@ -43,6 +45,7 @@ pub enum EarlyDataStatus {
 /// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
 /// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Lineage {
     /// A group without ML-KEM, or one this build does not know.
     Classical,

@@ -63,6 +63,7 @@ use crate::{
 
 /// Event for the application.
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// A client may open streams and send on them in 0-RTT packets, which an attacker can replay.
     EarlyDataReady,
@@ -87,6 +88,7 @@ pub enum Event {
 
 /// Path of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathChange {
     /// Address of the peer.
     pub peer: SocketAddr,

@@ -56,6 +56,7 @@ use crate::{
 
 /// Outcome of a datagram.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Routed<'d> {
     /// The packets belong to this connection: pass them to [`Connection::on_packets`].
     Connection(Slot, Packets<'d>),
@@ -76,6 +77,7 @@ pub enum Routed<'d> {
 
 /// Reason why an incoming connection could not be accepted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AcceptError {
     /// The TLS configuration is invalid.
     #[error(transparent)]
@@ -87,6 +89,7 @@ pub enum AcceptError {
 
 /// Reason why no connection was started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The TLS configuration is invalid.
     #[error(transparent)]

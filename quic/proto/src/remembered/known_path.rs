@@ -8,6 +8,7 @@ use crate::owners::congestion::careful_resume::Observed;
 
 /// State of a path at the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KnownPath {
     /// Observed capacity and round trip.
     pub observed: Observed,

@@ -13,6 +13,7 @@ mod tests;
 
 /// Key of a session in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SessionKey<'a> {
     /// Name of the server.
     pub server_name: &'a str,

@@ -30,6 +30,7 @@ use crate::{
 
 /// Datagrams that the system refused to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refused {
     /// Address that they were for.
     pub peer: SocketAddr,
@@ -43,6 +44,7 @@ pub struct Refused {
 
 /// Cause of a refusal to send a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalCause {
     /// This machine does not have the address to send from.
     OwnAddress,

@@ -21,6 +21,8 @@ use crate::{
 };
 
 /// TLS provider and transport configuration that connections share.
+///
+/// Exhaustive: what else connections share goes into its two parts.
 #[derive(Clone)]
 pub struct Setup {
     /// Provider of TLS sessions.
@@ -120,6 +122,8 @@ impl Attempt {
 }
 
 /// Input of a client connection.
+///
+/// Exhaustive: an endpoint must decide on every field.
 pub struct ClientStart<'a> {
     /// Current time.
     pub now: Instant,
@@ -149,6 +153,8 @@ impl std::fmt::Debug for ClientStart<'_> {
 }
 
 /// Input of a server connection: a complete ClientHello, and the state of its assembly.
+///
+/// Exhaustive: an endpoint must decide on every field.
 pub struct ServerStart<'a> {
     /// Current time.
     pub now: Instant,

@@ -139,6 +139,7 @@ impl Crypto {
 ///
 /// Pass it to [`crate::endpoint::Endpoint::accept`], [`crate::endpoint::Endpoint::retry`],
 /// [`crate::endpoint::Endpoint::refuse`] or [`crate::endpoint::Endpoint::ignore`].
+#[non_exhaustive]
 pub struct Incoming {
     pub(in crate::endpoint) hello: Box<Hello>,
     pub(in crate::endpoint) client_hello: ClientHello,

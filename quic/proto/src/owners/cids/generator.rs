@@ -125,6 +125,8 @@ impl CidGenerator for Hidden {
 }
 
 /// Empty ids: packets are distinguished by their source address.
+///
+/// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct ZeroLength;
 

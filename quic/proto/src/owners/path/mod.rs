@@ -61,6 +61,7 @@ mod tests;
 
 /// Addresses of both ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Address {
     /// The peer's address.
     pub peer: SocketAddr,

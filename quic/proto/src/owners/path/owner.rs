@@ -33,6 +33,7 @@ pub trait PeerCids {
 }
 
 /// Facts of the connection that a change of paths depends on.
+#[non_exhaustive]
 pub struct Facts<'a> {
     /// Current time.
     pub now: Instant,
@@ -52,6 +53,7 @@ impl std::fmt::Debug for Facts<'_> {
 
 /// Timeouts of paths, computed from the probe timeout of the path in use.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Waits {
     /// Timeouts of a validation.
     pub patience: Patience,
@@ -73,6 +75,7 @@ impl Waits {
 
 /// Whether the peer may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Moves {
     /// Not allowed: the handshake is not confirmed, or the connection is over.
     Nowhere,
@@ -84,6 +87,7 @@ pub enum Moves {
 
 /// Change of a path, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PathEvent {
     /// This path is now in use.
     Changed(Address),
@@ -94,6 +98,7 @@ pub enum PathEvent {
 /// Change of the path in use, for loss detection and congestion control.
 #[derive(Debug)]
 #[must_use]
+#[non_exhaustive]
 pub enum Switch<S> {
     /// The new path leads the same way as the old one.
     SameWay,
@@ -109,6 +114,7 @@ pub enum Switch<S> {
 /// Consequence of an event on a path.
 #[derive(Debug)]
 #[must_use]
+#[non_exhaustive]
 pub struct Consequence<S> {
     /// Another path is in use.
     pub switch: Option<Switch<S>>,

@@ -43,6 +43,7 @@ impl Probe {
 
 /// State of the congestion window of the path in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// The window has room for a probe.
     Open,
@@ -52,6 +53,7 @@ pub enum Window {
 
 /// Frames written into a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wrote {
     /// Answers, and perhaps a challenge.
     Answers,

@@ -20,6 +20,7 @@ use crate::{
 
 /// An ACK frame with times and packet numbers decoded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ack<I> {
     /// Packet-number space of the frame.
     pub space: Space,

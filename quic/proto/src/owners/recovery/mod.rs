@@ -47,6 +47,7 @@ const PROBE_SHARE: u64 = 4;
 
 /// Progress of the handshake as far as loss detection depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// Handshake keys are not available yet.
     InitialOnly,
@@ -58,6 +59,7 @@ pub enum Progress {
 
 /// State of the anti-amplification limit (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Amplification {
     /// Packets may be sent.
     Open,
@@ -67,6 +69,7 @@ pub enum Amplification {
 
 /// State of the rest of the connection that loss detection depends on.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Context {
     /// Progress of the handshake.
     pub handshake: Progress,
@@ -78,6 +81,7 @@ pub struct Context {
 
 /// Result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Timeout {
     /// Packets may have been lost by the time threshold; see the outcome.
     Lost,
@@ -133,6 +137,7 @@ struct Totals {
 
 /// Initial values of [`Recovery`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Side of this end.
     pub side: Side,
@@ -152,6 +157,7 @@ pub struct Config {
 
 /// Spreading of packets over the round trip (RFC 9002 §7.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pacing {
     /// Packets are paced.
     On,

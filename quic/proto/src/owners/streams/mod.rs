@@ -41,6 +41,7 @@ use send::{Send, SendRoom};
 
 /// Limits for the peer, and sizes of send buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Initial number of bytes that the peer may have in flight or unread on all streams together.
     /// At most [`receive_window`](Self::receive_window).
@@ -94,6 +95,7 @@ impl Limits {
 
 /// Limits in the peer's transport parameters (RFC 9000 §18.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerLimits {
     /// `initial_max_data` of the peer.
     pub max_data: u64,
@@ -113,6 +115,7 @@ pub struct PeerLimits {
 
 /// Totals over the streams of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Totals {
     /// Streams that we opened.
     pub opened: u64,

@@ -65,6 +65,7 @@ pub trait ServerStore: Send + Sync {
     "no memory of servers: the bytes were cut or changed, or another version wrote them; find out which \
      before you begin with an empty memory, which raises no downgrade alarm"
 )]
+#[non_exhaustive]
 pub struct InvalidServerMemory;
 
 /// The store of a client, and its use. `ClientConfig` makes it.

@@ -4,6 +4,7 @@ use crate::wire::VarInt;
 
 /// Error for bytes that end within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Eof;
 
 /// A cursor over received bytes that never reads past their end.

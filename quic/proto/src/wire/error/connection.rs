@@ -156,6 +156,8 @@ pub enum ConnectionError {
 }
 
 /// End that closed a connection.
+///
+/// Exhaustive: a connection has two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// The end that reports the error.

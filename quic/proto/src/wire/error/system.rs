@@ -6,6 +6,7 @@ use std::io;
 /// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.to_io())]
+#[non_exhaustive]
 pub struct SystemError {
     /// Kind of the error.
     pub kind: io::ErrorKind,

@@ -36,6 +36,7 @@ pub use writer::FrameWriter;
 
 /// A received frame; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Frame<'a> {
     /// A run of PADDING (0x00), with its length.
     Padding(usize),

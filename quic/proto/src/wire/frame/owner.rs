@@ -7,6 +7,7 @@ use crate::wire::Space;
 
 /// Time and pace of the path, for owners that tune themselves while they write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Current time.
     pub now: Instant,

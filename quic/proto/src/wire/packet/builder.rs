@@ -17,6 +17,7 @@ const BEFORE_SAMPLE: usize = 4;
 
 /// The header of a packet to be built, without its number.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Header<'a> {
     /// Initial, 0-RTT or Handshake (RFC 9000 §17.2).
     Long {

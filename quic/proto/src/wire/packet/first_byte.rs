@@ -13,6 +13,7 @@ pub(super) const TYPE_STEP: u8 = 0x10;
 
 /// Reason to drop a packet silently. The connection is not at fault: anybody can send such bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The datagram ends before the header, or before the length it states.
     #[error("packet is cut short")]

@@ -26,6 +26,7 @@ mod tests;
 
 /// How a client proves that it receives at its address (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AddressProof {
     /// By its handshake alone: until then the server sends at most three times what it received.
     #[default]
@@ -38,6 +39,7 @@ pub enum AddressProof {
 
 /// What stops the server's first flight before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FlightLimit {
     /// Three times the bytes received, before the client's address is validated (RFC 9000 §8.1).
     Amplification,

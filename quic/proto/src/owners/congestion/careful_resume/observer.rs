@@ -9,6 +9,7 @@ const ROUNDS: u32 = 4;
 
 /// Observed capacity of a path (RFC 9959 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Observed {
     /// Smallest round trip.
     pub rtt: Duration,

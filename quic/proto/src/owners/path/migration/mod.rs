@@ -18,6 +18,7 @@ use crate::wire::{
 
 /// Facts of the connection that decide whether a client may move (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Standing {
     /// True if either end closed the connection.
     pub is_closed: bool,

@@ -25,6 +25,7 @@ const BEYOND_FULL: usize = 2 * ACK_ONLY_PACKETS;
 
 /// A sent packet waiting for its acknowledgement.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SentPacket<R> {
     /// Time at which it was sent.
     pub time_sent: Instant,
@@ -88,6 +89,7 @@ impl<R> SentPacket<R> {
 
 /// Bytes in flight.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct InFlight {
     /// Bytes on the path in use.
     pub here: u64,

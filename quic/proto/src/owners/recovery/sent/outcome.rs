@@ -4,6 +4,7 @@ use crate::{owners::recovery::SentPacket, wire::packet::PacketNumber};
 
 /// A packet whose fate is known.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settled<R> {
     /// Packet number.
     pub pn: PacketNumber,
@@ -13,6 +14,7 @@ pub struct Settled<R> {
 
 /// Result of an ACK or a timeout. The caller clears and reuses it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Outcome<R> {
     /// Packets acknowledged for the first time.
     pub acked: Vec<Settled<R>>,

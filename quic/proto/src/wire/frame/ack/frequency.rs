@@ -7,6 +7,8 @@ use crate::wire::{
 };
 
 /// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): requests an acknowledgement frequency.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
     /// Sequence number of the request: the largest one applies.

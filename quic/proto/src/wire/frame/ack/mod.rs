@@ -8,6 +8,8 @@ use super::Encode;
 use crate::wire::{FrameType, PacketNumber, Reader, VarInt, Writer, error::Violation, udp::Ecn};
 
 /// Number of packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounts {
     /// Packets with ECT(0).
@@ -153,6 +155,8 @@ impl Iterator for AckRanges<'_> {
 ///
 /// Encoding writes all ranges; [`FrameWriter::ack`](super::FrameWriter::ack) limits them to those
 /// that fit.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Debug)]
 pub struct AckEncoder<R> {
     /// The delay, scaled by our exponent.

@@ -7,6 +7,8 @@ use crate::wire::{
 };
 
 /// CRYPTO (RFC 9000 §19.6).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crypto<'a> {
     /// Offset of the data.

@@ -3,6 +3,8 @@
 use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::Encode};
 
 /// DATAGRAM (RFC 9221 §4): data that is not retransmitted.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
     /// The data.

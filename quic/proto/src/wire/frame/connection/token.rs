@@ -3,6 +3,8 @@
 use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::Encode};
 
 /// `NEW_TOKEN` (RFC 9000 §19.7).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewToken<'a> {
     /// The token, never empty.

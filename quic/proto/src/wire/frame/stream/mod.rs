@@ -16,6 +16,8 @@ const LEN: u64 = 0x02;
 const OFF: u64 = 0x04;
 
 /// STREAM (RFC 9000 §19.8).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream<'a> {
     /// The stream.
@@ -57,6 +59,8 @@ impl<'a> Stream<'a> {
 }
 
 /// The fields of a STREAM frame before its length.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamHeader {
     /// The stream.
@@ -111,6 +115,8 @@ impl Encode for Stream<'_> {
 }
 
 /// `RESET_STREAM` (RFC 9000 §19.4).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResetStream {
     /// The stream.
@@ -142,6 +148,8 @@ impl ResetStream {
 }
 
 /// `STOP_SENDING` (RFC 9000 §19.5).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopSending {
     /// The stream.

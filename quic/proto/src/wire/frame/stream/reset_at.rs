@@ -8,6 +8,8 @@ use crate::wire::{
 
 /// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset that still delivers the
 /// beginning of the stream.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetStreamAt {
     /// The stream.

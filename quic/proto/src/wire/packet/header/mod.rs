@@ -22,6 +22,7 @@ const DCID: usize = 6;
 
 /// A packet, as far as it can be read without keys.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Decoded<'a> {
     /// A packet with frames, still encrypted.
     Protected(Protected<'a>),

@@ -16,6 +16,7 @@ const PATHS_WITHOUT_SPIN: u64 = 16;
 
 /// Use of the spin bit, by which observers on the path can measure round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpinBit {
     /// The bit is random for each connection id.
     #[default]
@@ -26,6 +27,7 @@ pub enum SpinBit {
 
 /// Use of the QUIC bit, as defined in RFC 9287.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Grease {
     /// Packets without the bit are accepted, and it is randomized for peers that accept this.
     #[default]

@@ -41,11 +41,13 @@ pub const fn integrity_limit(suite: Suite) -> u64 {
 /// The packet is not what the owner of the key sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet failed to decrypt")]
+#[non_exhaustive]
 pub struct Undecryptable;
 
 /// The AEAD refused to encrypt; the packet must not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet could not be encrypted")]
+#[non_exhaustive]
 pub struct SealError;
 
 /// Encrypts or decrypts the payloads of one direction until the next key update

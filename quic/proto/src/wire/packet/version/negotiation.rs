@@ -8,6 +8,7 @@ use crate::wire::{
 
 /// A Version Negotiation packet (RFC 9000 §17.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionNegotiation<'a> {
     /// Destination connection id, 0 to 255 bytes.
     pub dcid: &'a [u8],

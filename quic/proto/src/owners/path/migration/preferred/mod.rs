@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Preferred addresses of a server.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Preferred {
     /// Address for IPv4.
     pub v4: Option<SocketAddrV4>,

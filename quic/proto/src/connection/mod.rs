@@ -29,7 +29,7 @@ pub use self::life::paths::{RefusalCause, Refused};
 pub(crate) use self::receive::{KeptPacket, Seen};
 pub(crate) use self::start::forecast::Situation;
 pub use self::start::forecast::{AddressProof, FirstFlight, FlightLimit};
-pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
+pub use self::start::{Attempt, ClientStart, Exchanged, ServerStart, Setup};
 use self::{
     close::Close,
     establish::opening::Opening,

@@ -22,7 +22,7 @@ use crate::{
         error::{ConnectionError, MigrateError, SystemError},
         frame::PathResponse,
         limits,
-        packet::{self, Cid, Space},
+        packet::{self, Cid, NumberedCid, Space},
         params::PreferredAddress,
         udp::Local,
     },
@@ -53,15 +53,18 @@ pub enum RefusalCause {
 }
 
 impl PeerCids for cids::Peer {
-    fn active(&self) -> (u64, Cid) {
-        (self.active_sequence(), *Self::active(self))
+    fn active(&self) -> NumberedCid {
+        NumberedCid {
+            sequence: self.active_sequence(),
+            cid: *Self::active(self),
+        }
     }
 
     fn find(&self, sequence: u64) -> Option<Cid> {
         Self::find(self, sequence).copied()
     }
 
-    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+    fn take_spare(&mut self) -> Option<NumberedCid> {
         self.take_for_path()
     }
 

@@ -11,12 +11,11 @@ use hybriq_tls::{ClientHello, Provider};
 
 use crate::{
     config::TransportConfig,
-    owners::{acks::Received, cids},
+    owners::{acks::Received, cids, path::Address},
     remembered::server::ServerRecord,
     wire::{
         ResetToken,
         packet::{Cid, Version},
-        udp::Local,
     },
 };
 
@@ -152,6 +151,17 @@ impl std::fmt::Debug for ClientStart<'_> {
     }
 }
 
+/// Bytes of all datagrams exchanged with a client before its connection began. They count towards
+/// the limit on amplification (RFC 9000 §8.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchanged {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+}
+
 /// Input of a server connection: a complete ClientHello, and the state of its assembly.
 ///
 /// Exhaustive: an endpoint must decide on every field.
@@ -168,10 +178,10 @@ pub struct ServerStart<'a> {
     pub received: Received,
     /// Number of Initial packets sent so far, which are acknowledgements.
     pub packets_sent: u64,
-    /// Number of bytes of all datagrams received and sent.
-    pub credit: (u64, u64),
+    /// Bytes of the datagrams exchanged so far.
+    pub exchanged: Exchanged,
     /// Address of the client, and our own if known.
-    pub addresses: (SocketAddr, Local),
+    pub address: Address,
     /// Version of the client's first flight.
     pub version: Version,
     /// Destination connection id of the client's Initial, the client's own id, and ours.

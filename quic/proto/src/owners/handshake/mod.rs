@@ -30,7 +30,7 @@ use crate::wire::{
 };
 pub(crate) use keys::Keys;
 pub(crate) use keys::key_update::OneRtt;
-pub(crate) use keys::unsealing::opened_long;
+pub(crate) use keys::unsealing::{Opened, opened_long};
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::{
     wire::{
         frame::{FrameWriter, Owner, Timing},
         limits,
-        packet::{Cid, Space},
+        packet::{Cid, NumberedCid, Space},
         udp::{Arrival, Local, SocketId, is_answerable},
     },
 };
@@ -21,11 +21,11 @@ use crate::{
 /// The peer's connection ids; every path uses one of them (RFC 9000 §9.5).
 pub trait PeerCids {
     /// Returns the id in use and its sequence number.
-    fn active(&self) -> (u64, Cid);
+    fn active(&self) -> NumberedCid;
     /// Returns an id that is in use on some path.
     fn find(&self, sequence: u64) -> Option<Cid>;
     /// Takes a spare id for a path.
-    fn take_spare(&mut self) -> Option<(u64, Cid)>;
+    fn take_spare(&mut self) -> Option<NumberedCid>;
     /// Makes the id of a path the one in use. Returns false if it was retired.
     fn activate(&mut self, sequence: u64) -> bool;
     /// Retires the id of a path that is forgotten.
@@ -329,7 +329,7 @@ impl<S> Paths<S> {
     /// and without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
         if self.active.reached_by.is_none_or(|known| known == *dcid) {
-            return Some(cids.active().0);
+            return Some(cids.active().sequence);
         }
         let taken = cids.take_spare();
         if taken.is_none() {
@@ -338,7 +338,7 @@ impl<S> Paths<S> {
                 self.drop_path(&left, cids);
             }
         }
-        taken.map(|(sequence, _)| sequence)
+        taken.map(|spare| spare.sequence)
     }
 
     pub(super) fn add(&mut self, path: Path<S>, cids: &mut dyn PeerCids) {

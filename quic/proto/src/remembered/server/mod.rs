@@ -68,27 +68,34 @@ pub trait ServerStore: Send + Sync {
 #[non_exhaustive]
 pub struct InvalidServerMemory;
 
+/// A point in time by both clocks.
+///
+/// Exhaustive: there are two clocks.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    /// By the monotonic clock.
+    pub instant: Instant,
+    /// By the time of day.
+    pub time: SystemTime,
+}
+
 /// The store of a client, and its use. `ClientConfig` makes it.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Servers {
     store: Arc<dyn ServerStore>,
     origins: Origins,
-    /// A point in time by both clocks.
-    clock: (Instant, SystemTime),
+    epoch: Epoch,
 }
 
 impl Servers {
-    /// Makes a memory in a store. `clock` is a point in time by both clocks.
-    pub fn new(
-        store: Arc<dyn ServerStore>,
-        origins: Origins,
-        clock: (Instant, SystemTime),
-    ) -> Self {
+    /// Makes a memory in a store. `epoch` relates the monotonic clock to the time of day.
+    pub fn new(store: Arc<dyn ServerStore>, origins: Origins, epoch: Epoch) -> Self {
         Self {
             store,
             origins,
-            clock,
+            epoch,
         }
     }
 
@@ -98,8 +105,8 @@ impl Servers {
 
     /// Returns the time of day.
     pub(crate) fn time(&self, now: Instant) -> SystemTime {
-        let (then, time) = self.clock;
-        let later = time.checked_add(now.saturating_duration_since(then));
+        let Epoch { instant, time } = self.epoch;
+        let later = time.checked_add(now.saturating_duration_since(instant));
         later.unwrap_or(time)
     }
 }

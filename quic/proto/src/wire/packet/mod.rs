@@ -20,7 +20,7 @@ mod version;
 mod tests;
 
 pub use crate::wire::{
-    Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, Spaces, SpinValue, Vacant,
+    Cid, KeyPhase, Kind, NumberedCid, PacketNumber, PerSpace, Space, Spaces, SpinValue, Vacant,
 };
 pub use builder::{Header, PacketBuilder};
 pub use first_byte::DropReason;

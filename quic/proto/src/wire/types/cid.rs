@@ -11,6 +11,16 @@ pub struct Cid {
     bytes: [u8; limits::MAX_CID_LEN],
 }
 
+/// A connection id, and the sequence number with which its owner issued it (RFC 9000 §5.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NumberedCid {
+    /// Sequence number.
+    pub sequence: u64,
+    /// Connection id.
+    pub cid: Cid,
+}
+
 impl Cid {
     /// The empty connection id.
     pub const EMPTY: Self = Self {

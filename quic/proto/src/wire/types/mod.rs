@@ -7,7 +7,7 @@ mod packet_number;
 mod reset_token;
 mod spaces;
 
-pub use cid::Cid;
+pub use cid::{Cid, NumberedCid};
 pub use frame_type::FrameType;
 pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
 pub use packet_number::PacketNumber;

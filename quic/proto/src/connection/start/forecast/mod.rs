@@ -5,7 +5,7 @@ use hybriq_tls::{
 };
 
 use super::{
-    ServerStart, Setup,
+    Exchanged, ServerStart, Setup,
     own_params::{announced, local_params},
 };
 use crate::{
@@ -94,8 +94,8 @@ impl FirstFlight {
 
 /// Facts about a connection that determine its first flight.
 pub(crate) struct Situation {
-    /// Bytes of the datagrams received and sent.
-    pub(crate) credit: (u64, u64),
+    /// Bytes of the datagrams exchanged so far.
+    pub(crate) exchanged: Exchanged,
     pub(crate) proof: AddressProof,
     /// Length of the client's connection id.
     pub(crate) peer_cid: usize,
@@ -126,7 +126,10 @@ impl Setup {
         };
         let datagrams = datagrams_of_hello(hello.message().len());
         let situation = Situation {
-            credit: ((datagrams * limits::MIN_DATAGRAM) as u64, 0),
+            exchanged: Exchanged {
+                received: (datagrams * limits::MIN_DATAGRAM) as u64,
+                sent: 0,
+            },
             proof,
             peer_cid: ASSUMED_CID,
             local_cid: Cid::from(ASSUMED_LOCAL),
@@ -219,16 +222,19 @@ fn forecast(
     shorter: usize,
 ) -> FirstFlight {
     let retry = flight.retry_request.unwrap_or_default();
-    let (mut received, mut sent) = situation.credit;
+    let Exchanged {
+        mut received,
+        mut sent,
+    } = situation.exchanged;
     let mut client_datagrams = datagrams_of_hello(hello.message().len());
     if flight.retry_request.is_some() {
         client_datagrams = datagrams_of_hello(second_hello(hello, flight.group));
         received += (client_datagrams * limits::MIN_DATAGRAM) as u64;
         sent += limits::MIN_DATAGRAM as u64;
     }
-    let (peer, local) = (situation.peer_cid, situation.local_cid.len());
     let model = Model {
-        cids: (peer, local),
+        peer_cid: situation.peer_cid,
+        local_cid: situation.local_cid.len(),
         ack: if situation.ecn { 8 } else { 5 },
         bounds: Bounds {
             credit: (situation.proof == AddressProof::None)
@@ -278,7 +284,7 @@ pub(in crate::connection) fn choose_identity(start: &ServerStart<'_>) -> Option<
     }
     let [_, peer, local] = start.cids;
     let situation = Situation {
-        credit: start.credit,
+        exchanged: start.exchanged,
         proof: match (start.validated, start.original_dcid) {
             (false, _) => AddressProof::None,
             (true, None) => AddressProof::Token,

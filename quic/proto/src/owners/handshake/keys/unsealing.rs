@@ -10,6 +10,13 @@ use crate::{
     },
 };
 
+/// A packet whose protection was removed.
+pub(crate) struct Opened<'p> {
+    pub(crate) pn: PacketNumber,
+    /// Its frames.
+    pub(crate) payload: &'p mut [u8],
+}
+
 impl Handshake {
     /// Returns true if keys for such packets are still to come. 1-RTT packets wait for the end of
     /// the handshake (RFC 9001 §5.7).
@@ -28,7 +35,7 @@ impl Handshake {
         &mut self,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), Violation>> {
+    ) -> Option<Result<Opened<'p>, Violation>> {
         let keys = &self.keys;
         let keys = match packet.kind {
             Kind::Initial => self.initial_opening_keys(packet.version?),
@@ -38,7 +45,9 @@ impl Handshake {
         }?;
         let packet = packet.unprotect(&keys.header, largest).ok()?;
         let pn = packet.pn;
-        let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
+        let opened = packet
+            .open(&keys.packet)
+            .map(|payload| Opened { pn, payload });
         let failed = matches!(opened, Err(OpenError::Undecryptable));
         if failed && self.keys.on_failed() {
             return Some(Err(Violation::TooManyForgeries));
@@ -54,7 +63,7 @@ impl Handshake {
         keep_until: impl FnOnce() -> Instant,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), Violation>> {
+    ) -> Option<Result<Opened<'p>, Violation>> {
         let keys = self.keys.one_rtt_mut()?;
         keys.expire(now);
         let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
@@ -63,7 +72,7 @@ impl Handshake {
         match packet.open(keys.opening(which)) {
             Ok(payload) => {
                 let followed = keys.on_opened(which, pn, keep_until);
-                Some(followed.map(|()| (pn, payload)))
+                Some(followed.map(|()| Opened { pn, payload }))
             }
             Err(OpenError::ReservedBits) => Some(Err(Violation::ReservedBits)),
             Err(OpenError::Undecryptable) => {

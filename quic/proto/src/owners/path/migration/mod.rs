@@ -114,10 +114,10 @@ impl<S> Paths<S> {
         let mut new = Path::validated(at, limits::MIN_DATAGRAM as u16);
         new.state = State::Active;
         new.validation.start(facts.now, facts.waits.patience);
-        let (old_cid, _) = facts.cids.active();
-        if let Some((spare, _)) = facts.cids.take_spare() {
-            if facts.cids.activate(spare) {
-                new.peer_cid = spare;
+        let old_cid = facts.cids.active().sequence;
+        if let Some(spare) = facts.cids.take_spare() {
+            if facts.cids.activate(spare.sequence) {
+                new.peer_cid = spare.sequence;
             }
         }
         self.active = new;
@@ -175,12 +175,12 @@ impl<S> Paths<S> {
             }
             return Ok(());
         }
-        let Some((peer_cid, _)) = facts.cids.take_spare() else {
+        let Some(spare) = facts.cids.take_spare() else {
             return Err(MigrateError::NoConnectionId);
         };
         let mut path = Path::validated(at, limits::MIN_DATAGRAM as u16);
         path.state = State::Candidate;
-        path.peer_cid = peer_cid;
+        path.peer_cid = spare.sequence;
         path.validation.start(facts.now, facts.waits.patience);
         self.add(path, facts.cids);
         Ok(())
@@ -289,7 +289,7 @@ impl<S> Paths<S> {
         let patience = facts.waits.patience;
         let kept = facts.now + facts.waits.keep;
         let mut new = self.others.take(place)?;
-        let (old_cid, _) = facts.cids.active();
+        let old_cid = facts.cids.active().sequence;
         if !take_up_cid(new.peer_cid, facts.cids) {
             self.drop_path(&new, facts.cids);
             return None;
@@ -430,5 +430,5 @@ fn take_up_cid(sequence: u64, cids: &mut dyn PeerCids) -> bool {
     cids.activate(sequence)
         || cids
             .take_spare()
-            .is_some_and(|(sequence, _)| cids.activate(sequence))
+            .is_some_and(|spare| cids.activate(spare.sequence))
 }

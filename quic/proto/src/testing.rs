@@ -12,7 +12,7 @@ use crate::{
     random::Random,
     remembered::{
         origin::Origins,
-        server::{ServerKey, ServerRecord, ServerStore, Servers},
+        server::{Epoch, ServerKey, ServerRecord, ServerStore, Servers},
         token::{Keys, Ring},
     },
     wire::{
@@ -64,9 +64,12 @@ impl MemoryServers {
 
     /// Returns a configuration with this memory.
     pub(crate) fn of(&self, transport: TransportConfig) -> TransportConfig {
-        let clock = (Instant::now(), SystemTime::now());
+        let epoch = Epoch {
+            instant: Instant::now(),
+            time: SystemTime::now(),
+        };
         let origins = Origins::default();
-        transport.remember_servers(Servers::new(Arc::new(self.clone()), origins, clock))
+        transport.remember_servers(Servers::new(Arc::new(self.clone()), origins, epoch))
     }
 
     /// Changes a record at no particular time.

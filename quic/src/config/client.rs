@@ -8,7 +8,7 @@ use std::{
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::Setup;
 use hybriq_proto::remembered::origin::{Continuity, Origins, Prediction};
-use hybriq_proto::remembered::server::{ServerStore, Servers};
+use hybriq_proto::remembered::server::{Epoch, ServerStore, Servers};
 use hybriq_tls::{
     Backend, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy, Group, Provider,
     SessionMemory, Side, SupportedGroups,
@@ -339,8 +339,11 @@ impl ClientConfig {
         if let Some(group) = self.hinted.iter().find(|it| !provider.can_predict(**it)) {
             return Err(cannot_predict(&*provider, *group));
         }
-        let clock = (Instant::now(), SystemTime::now());
-        let servers = Servers::new(self.servers.clone(), self.origins.clone(), clock);
+        let epoch = Epoch {
+            instant: Instant::now(),
+            time: SystemTime::now(),
+        };
+        let servers = Servers::new(self.servers.clone(), self.origins.clone(), epoch);
         let transport = self.transport.clone().early_data(self.early_data);
         let transport = transport.remember_servers(servers);
         Ok(Setup {

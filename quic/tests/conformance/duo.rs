@@ -14,7 +14,10 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    remembered::{origin::Origins, server::Servers},
+    remembered::{
+        origin::Origins,
+        server::{Epoch, Servers},
+    },
     wire::{frame::FrameWriter, packet::Space},
 };
 use hybriq_sim::{Datagram, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
@@ -81,8 +84,11 @@ pub(crate) fn early_pair(
 ) -> (Setup, Setup) {
     let trust = Trust::roots_der([certificate().1.clone()]);
     let options = ClientOptions::new().alpn(["sim"]).trust(trust);
-    let clock = (Instant::now(), SystemTime::now());
-    let servers = Servers::new(Arc::new(ServerMemory::new()), Origins::default(), clock);
+    let epoch = Epoch {
+        instant: Instant::now(),
+        time: SystemTime::now(),
+    };
+    let servers = Servers::new(Arc::new(ServerMemory::new()), Origins::default(), epoch);
     let client = Setup {
         provider: Backend::Rustls.client(&options).unwrap(),
         transport: Arc::new(

@@ -15,7 +15,8 @@ const CRATES: [&str; 6] = [
 /// Marks of a field that `thiserror` returns as the source.
 const SOURCES: [&str; 3] = ["#[source]", "#[from]", " source: "];
 
-fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+/// Collects the sources in a folder: their paths and texts.
+pub(crate) fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {

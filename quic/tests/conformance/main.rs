@@ -10,6 +10,7 @@ mod architecture_page;
 mod boundaries;
 mod duo;
 mod error_causes;
+mod fence;
 mod flights;
 mod forger;
 mod h3spec;

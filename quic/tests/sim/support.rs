@@ -16,7 +16,7 @@ use hybriq_proto::{
     endpoint::Setup,
     remembered::{
         origin::{Origins, Prediction},
-        server::Servers,
+        server::{Epoch, Servers},
     },
 };
 use hybriq_sim::{App, Ask, Network, Progress, World, ms};
@@ -255,8 +255,11 @@ pub(crate) fn resumable_pair(
 pub(crate) fn remembering(transport: TransportConfig, memory: &ServerMemory) -> TransportConfig {
     let mut origins = Origins::default();
     origins.set_prediction(Prediction::Off);
-    let clock = (Instant::now(), SystemTime::now());
-    transport.remember_servers(Servers::new(Arc::new(memory.clone()), origins, clock))
+    let epoch = Epoch {
+        instant: Instant::now(),
+        time: SystemTime::now(),
+    };
+    transport.remember_servers(Servers::new(Arc::new(memory.clone()), origins, epoch))
 }
 
 /// A client that offers 0-RTT data and a server that takes it.

@@ -9,15 +9,12 @@ use crate::{
     Profile, SessionStore, Suite, Tickets,
 };
 
-mod chains;
 mod identity;
 mod key_log;
-mod pem;
 mod settings;
 mod trust;
 
-pub use chains::{ChainChoice, Intermediates};
-pub use identity::Identity;
+pub use identity::{ChainChoice, Identity, Intermediates};
 pub use key_log::KeyLog;
 pub use trust::Trust;
 
@@ -73,6 +70,7 @@ pub enum ClientAuth {
 /// Options that clients and servers share.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Shared {
     pub alpn: Vec<Vec<u8>>,
     pub key_exchange: KeyExchange,

@@ -11,6 +11,8 @@ use crate::{
 };
 
 /// Input of a new session.
+///
+/// Exhaustive: a connection has two ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// A client's session.
@@ -62,6 +64,8 @@ impl<'a> Start<'a> {
 }
 
 /// Input of a client's session.
+///
+/// Exhaustive: a transport must decide on every field.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientStart<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
@@ -87,6 +91,8 @@ pub struct ClientStart<'a> {
 }
 
 /// Input of a server's session.
+///
+/// Exhaustive: a transport must decide on every field.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerStart<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
@@ -111,6 +117,7 @@ pub struct ServerStart<'a> {
 
 /// Output of [`Session::drive`].
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Flight {
     /// Handshake bytes to send, appended per level.
     pub crypto: PerLevel<BytesMut>,
@@ -124,6 +131,7 @@ pub struct Flight {
 
 /// Progress of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Status {
     /// The session waits for bytes from the peer.
     NeedsPeer,

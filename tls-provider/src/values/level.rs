@@ -3,6 +3,8 @@
 use std::ops::{Index, IndexMut};
 
 /// One end of a connection.
+///
+/// Exhaustive: a connection has two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The end that sends the ClientHello.
@@ -33,6 +35,8 @@ impl Side {
 }
 
 /// An encryption level (RFC 9001 §2.1), in the order a handshake reaches them.
+///
+/// Exhaustive: RFC 9001 §2.1 has four levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Initial packets: ClientHello, HelloRetryRequest, ServerHello.
@@ -46,6 +50,8 @@ pub enum Level {
 }
 
 /// One value for each level that carries handshake bytes.
+///
+/// Exhaustive: RFC 9001 §2.1 fixes the levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerLevel<T> {
     /// Value of [`Level::Initial`].

@@ -25,6 +25,8 @@ impl EarlyDataPolicy {
 }
 
 /// What became of the 0-RTT data of one handshake.
+///
+/// Exhaustive: RFC 8446 §2.3 has no other outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyDataStatus {
     /// The client offered none.
@@ -42,6 +44,8 @@ pub enum EarlyDataStatus {
 ///
 /// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
 /// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
+///
+/// Exhaustive: a key exchange is post-quantum or it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lineage {
     /// A group without ML-KEM, or one this build does not know.

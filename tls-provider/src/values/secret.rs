@@ -8,6 +8,8 @@ use zeroize::Zeroize;
 use crate::{Level, Side};
 
 /// A TLS 1.3 cipher suite that QUIC can use (RFC 9001 §5.3), by its IANA value.
+///
+/// Exhaustive: packet protection must know each suite (RFC 9001 §5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Suite {

@@ -271,10 +271,10 @@ impl Connection {
             self.handshake
                 .open_one_rtt(now, keep_until, packet, largest)
         });
-        let Some(Ok((_, payload))) = opened else {
+        let Some(Ok(opened)) = opened else {
             return false;
         };
-        let mut frames = Reader::new(payload);
+        let mut frames = Reader::new(opened.payload);
         std::iter::from_fn(|| {
             let more = !frames.is_empty();
             more.then(|| Frame::decode(&mut frames).ok())?

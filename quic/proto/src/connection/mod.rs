@@ -29,7 +29,7 @@ pub use self::life::paths::{RefusalCause, Refused};
 pub(crate) use self::receive::{KeptPacket, Seen};
 pub(crate) use self::start::forecast::Situation;
 pub use self::start::forecast::{AddressProof, FirstFlight, FlightLimit};
-pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
+pub use self::start::{Attempt, ClientStart, Exchanged, ServerStart, Setup};
 use self::{
     close::Close,
     establish::opening::Opening,
@@ -63,6 +63,7 @@ use crate::{
 
 /// Event for the application.
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// A client may open streams and send on them in 0-RTT packets, which an attacker can replay.
     EarlyDataReady,
@@ -87,6 +88,7 @@ pub enum Event {
 
 /// Path of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathChange {
     /// Address of the peer.
     pub peer: SocketAddr,

@@ -56,6 +56,7 @@ use crate::{
 
 /// Outcome of a datagram.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Routed<'d> {
     /// The packets belong to this connection: pass them to [`Connection::on_packets`].
     Connection(Slot, Packets<'d>),
@@ -75,6 +76,8 @@ pub enum Routed<'d> {
 }
 
 /// Reason why an incoming connection could not be accepted.
+///
+/// Exhaustive: a driver must report each.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// The TLS configuration is invalid.
@@ -86,6 +89,8 @@ pub enum AcceptError {
 }
 
 /// Reason why no connection was started.
+///
+/// Exhaustive: a driver must report each.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The TLS configuration is invalid.

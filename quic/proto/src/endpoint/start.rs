@@ -2,14 +2,15 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use hybriq_tls::GroupMismatch;
+use hybriq_tls::{ClientHello, GroupMismatch, KeyExchange};
 
 use super::{
-    AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, route::routing::Target,
+    AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, hello::table::Hello,
+    route::routing::Target,
 };
 use crate::{
-    connection::{Attempt, ClientStart, Connection, ServerStart},
-    owners::handshake::refusal,
+    connection::{Attempt, ClientStart, Connection, Exchanged, ServerStart},
+    owners::{handshake::refusal, path::Address},
     wire::{
         error::{By, Code, ConnectionError, TransportError},
         frame::FrameType,
@@ -101,15 +102,7 @@ impl Endpoint {
         } = incoming;
         let policy = setup.provider.key_exchange_for(client_hello.server_name());
         if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
-            self.stats.key_exchange_refused += 1;
-            let theirs = client_hello.groups().iter().copied();
-            let groups = GroupMismatch::new(policy.groups(), theirs);
-            self.reject(&hello, &key_exchange_error(&groups));
-            return Err(AcceptError::Refused(ConnectionError::KeyExchangeRefused {
-                by: By::Local,
-                reason: "the client offered no post-quantum group".into(),
-                groups: Box::new(groups),
-            }));
+            return Err(self.refuse_key_exchange(&hello, &client_hello, policy));
         }
         let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
         let early = self.early.take_of(&hello);
@@ -123,11 +116,14 @@ impl Endpoint {
             behind: hello.crypto.contiguous(),
             received,
             packets_sent: hello.next_pn.get(),
-            credit: (
-                hello.bytes_received.saturating_add(credit),
-                hello.bytes_sent,
-            ),
-            addresses: (peer, hello.local),
+            exchanged: Exchanged {
+                received: hello.bytes_received.saturating_add(credit),
+                sent: hello.bytes_sent,
+            },
+            address: Address {
+                peer,
+                local: hello.local,
+            },
             version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
             original_dcid: hello.proof.original_dcid(),
@@ -165,6 +161,24 @@ impl Endpoint {
         self.routing
             .insert_initial(dcid, peer, Target::Connection(slot));
         Ok((slot, connection))
+    }
+
+    /// Refuses a client that offers no post-quantum group to a server that requires one.
+    fn refuse_key_exchange(
+        &mut self,
+        hello: &Hello,
+        client_hello: &ClientHello,
+        policy: &KeyExchange,
+    ) -> AcceptError {
+        self.stats.key_exchange_refused += 1;
+        let theirs = client_hello.groups().iter().copied();
+        let groups = GroupMismatch::new(policy.groups(), theirs);
+        self.reject(hello, &key_exchange_error(&groups));
+        AcceptError::Refused(ConnectionError::KeyExchangeRefused {
+            by: By::Local,
+            reason: "the client offered no post-quantum group".into(),
+            groups: Box::new(groups),
+        })
     }
 
     /// Notes that a client no longer waits.

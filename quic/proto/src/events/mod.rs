@@ -179,6 +179,8 @@ impl<'a> Parameters<'a> {
 }
 
 /// Encryption level. Each has keys for both directions, except 0-RTT (RFC 9001 §2.1).
+///
+/// Exhaustive: RFC 9001 §2.1 has four levels, and qlog names each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLevel {
     /// Keys that anybody on the path can derive.
@@ -192,6 +194,8 @@ pub enum KeyLevel {
 }
 
 /// A change of a value.
+///
+/// Exhaustive: a change has two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<T> {
     /// Value before.
@@ -329,6 +333,8 @@ pub enum LossTimer {
 }
 
 /// Purpose of the timer of loss detection.
+///
+/// Exhaustive: RFC 9002 §6 has two timers, and qlog names each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {
     /// Detects packets that are lost by then (RFC 9002 §6.1.2).

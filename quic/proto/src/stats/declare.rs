@@ -20,6 +20,8 @@ pub struct Metric {
 }
 
 /// How a metric changes over time.
+///
+/// Exhaustive: whoever writes metrics must know each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It only grows.

@@ -14,6 +14,6 @@ pub mod udp;
 
 pub use codec::{Eof, Reader, VarInt, Writer};
 pub use types::{
-    Cid, FrameType, KeyPhase, Kind, PacketNumber, PerSpace, ResetToken, Space, Spaces, SpinValue,
-    Vacant,
+    Cid, FrameType, KeyPhase, Kind, NumberedCid, PacketNumber, PerSpace, ResetToken, Space, Spaces,
+    SpinValue, Vacant,
 };

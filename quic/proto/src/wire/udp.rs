@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct SocketId(pub u8);
 
 /// Local address and socket of a path.
+///
+/// Exhaustive: a driver must say everything about a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Local {
     /// Local socket.
@@ -17,6 +19,8 @@ pub struct Local {
 }
 
 /// Addresses and mark of a received datagram.
+///
+/// Exhaustive: a driver must say everything about a datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Address of the sender.
@@ -50,6 +54,8 @@ pub const fn is_answerable(peer: SocketAddr) -> bool {
 }
 
 /// Datagrams to send: `size` bytes from the start of the buffer that was passed in.
+///
+/// Exhaustive: a driver must heed every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Address to send to.
@@ -84,6 +90,8 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// The ECN mark of a datagram; "not ECT" is its absence.
+///
+/// Exhaustive: RFC 3168 §5 has no other codepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// ECN capable, 0b01: the sender responds to marks in proportion (RFC 9331).

@@ -363,7 +363,7 @@ impl RecvStream {
             // The stream continues, for unordered reads.
             Err(streams::ReadError::Unordered) => return Poll::Ready(Err(ReadError::Unordered)),
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
-            Err(streams::ReadError::Closed) => ReadError::Stopped,
+            Err(_) => ReadError::Stopped,
         };
         drop(state);
         self.end = End::Failed(error.clone());
@@ -403,7 +403,7 @@ impl RecvStream {
         match state.core.streams().recv_end(self.id) {
             Some(RecvEnd::Reset(code)) => return Poll::Ready(Ok(Some(code))),
             Some(RecvEnd::Complete) | None => return Poll::Ready(Ok(None)),
-            Some(RecvEnd::Open) => {}
+            Some(_) => {}
         }
         if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone().into()));

@@ -1,5 +1,6 @@
 //! Sizes of a server's handshake messages, before a handshake.
 
+use crate::values::compression::Compressed;
 use crate::{
     CertificateAlgorithms, CertificateCompression, CertificateDer, ClientHello, Group,
     KeyAlgorithm, Suite,
@@ -15,7 +16,7 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerFlight {
-    /// Position of the identity in the order of adding, from 0.
+    /// Position of the identity in the order in which they were added, from 0.
     pub identity: usize,
     /// Key-exchange group.
     pub group: Group,
@@ -73,7 +74,7 @@ impl Answer<'_> {
         &self,
         identity: usize,
         chain: Chain<'_>,
-        compressed: Option<(CertificateCompression, usize)>,
+        compressed: Option<Compressed>,
     ) -> Option<ServerFlight> {
         let Chain {
             certificates: chain,
@@ -82,11 +83,11 @@ impl Answer<'_> {
         let ocsp = ocsp.filter(|_| self.hello.wants_status());
         let leaf = CertificateAlgorithms::of(chain.first()?)?;
         let (signature, varies) = signature_len(leaf.key)?;
-        let (_, share) = self.group.share_sizes()?;
+        let share = self.group.share_sizes()?.server;
         let mut shares = self.hello.key_shares().iter();
-        let has_share = shares.any(|(group, _)| *group == self.group);
+        let has_share = shares.any(|share| share.group == self.group);
         let certificate = match compressed {
-            Some((_, len)) => HEADER + 2 + 3 + 3 + len,
+            Some(Compressed { len, .. }) => HEADER + 2 + 3 + 3 + len,
             None => HEADER + body_len(chain, ocsp),
         };
         let verify = HEADER + 2 + 2 + signature;
@@ -99,7 +100,7 @@ impl Answer<'_> {
             handshake: self.extensions() + self.request + certificate + verify + finished,
             varies,
             certificate,
-            compression: compressed.map(|(algorithm, _)| algorithm),
+            compression: compressed.map(|compressed| compressed.algorithm),
             post_quantum: is_post_quantum(chain),
         })
     }

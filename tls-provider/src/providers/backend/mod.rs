@@ -12,6 +12,7 @@ mod tests;
 
 /// The TLS library that does the handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Backend {
     /// rustls, the default: exact group lists, 0-RTT, a third of the memory.
     #[default]

@@ -13,12 +13,23 @@ mod tests;
 
 /// Key of a session in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SessionKey<'a> {
     /// Name of the server.
     pub server_name: &'a str,
     /// Digest of the roots that the client trusts, of its certificate and its policy: a resumed session
     /// shows no certificate, so that clients with other ones must not use it.
     pub policy: [u8; 16],
+}
+
+impl<'a> SessionKey<'a> {
+    /// Creates the key of a server for clients with this policy.
+    pub const fn new(server_name: &'a str, policy: [u8; 16]) -> Self {
+        Self {
+            server_name,
+            policy,
+        }
+    }
 }
 
 /// Store of a client's sessions, so that later connections resume, even in another process. Only
@@ -51,7 +62,8 @@ pub trait SessionStore: Send + Sync {
 pub enum SessionMemory {
     /// They are bytes in a store, and resume in another process too.
     Stored,
-    /// They end with the process: the TLS library cannot turn a session into bytes (rustls 0.23).
+    /// They end with the process: the TLS library cannot turn a session into bytes (rustls 0.23). A
+    /// configuration keeps up to 8 tickets of each of 256 servers.
     Library,
     /// They end with the process: a stored session may have begun without the rules of the profile.
     Profile,

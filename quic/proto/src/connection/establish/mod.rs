@@ -4,7 +4,7 @@ pub(super) mod opening;
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
-use hybriq_tls::{ConfigError, KeyExchange, Session, Side};
+use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side};
 
 use self::opening::Opening;
 use super::{
@@ -14,8 +14,7 @@ use super::{
     memory::{new_token::NewTokens, resume::PathKeys, server},
     receive::{retry::Retried, zero_rtt},
     start::{
-        ClientStart, ServerStart, Setup, forecast,
-        own_params::{announced, local_params},
+        ClientStart, ServerStart, Setup, announced, forecast, local_params,
         versions::{self, Negotiation},
     },
     watch::observer::Observer,
@@ -124,7 +123,6 @@ impl Connection {
             now,
             setup,
             client_hello,
-            addresses: (peer, local),
             ..
         } = start;
         let [initial_dcid, peer_cid, local_cid] = start.cids;
@@ -154,12 +152,7 @@ impl Connection {
             }
             .into(),
         )?;
-        let mut path = Path::new(Address { peer, local }, limits::MIN_DATAGRAM as u16);
-        path.on_received(start.credit.0);
-        path.on_sent(start.credit.1);
-        if start.validated {
-            path.on_validated();
-        }
+        let path = path_of_server(&start);
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -199,24 +192,28 @@ impl Connection {
             connection.close_by_transport(now, Violation::NoCommonVersion.into());
             return Ok(connection);
         }
+        connection.take_client_hello(now, client_hello, start.behind);
+        Ok(connection)
+    }
+
+    /// Takes the ClientHello, and the CRYPTO data after it.
+    fn take_client_hello(&mut self, now: Instant, client_hello: &ClientHello, behind: &[u8]) {
         let message = client_hello.message();
-        let behind = Crypto {
-            offset: message.len() as u64,
-            data: start.behind,
-        };
         let hello = Crypto {
             offset: 0,
             data: message,
         };
+        let behind = Crypto {
+            offset: message.len() as u64,
+            data: behind,
+        };
         for data in [hello, behind] {
-            let level = hybriq_tls::Level::Initial;
-            if let Err(error) = connection.handshake.on_frame(level, &data) {
-                connection.close_by_transport(now, error);
-                return Ok(connection);
+            if let Err(error) = self.handshake.on_frame(hybriq_tls::Level::Initial, &data) {
+                self.close_by_transport(now, error);
+                return;
             }
         }
-        connection.advance_handshake(now);
-        Ok(connection)
+        self.advance_handshake(now);
     }
 
     fn new(parts: Parts<'_>) -> Self {
@@ -443,4 +440,16 @@ struct Parts<'a> {
 /// Derives a secret for one purpose, so that its use reveals nothing about the others.
 fn derived(seed: u64, purpose: &[u8]) -> u64 {
     Prf::from_seed(seed).of(purpose)
+}
+
+/// Returns a server's path to its client, with what the two exchanged before there was a
+/// connection.
+fn path_of_server(start: &ServerStart<'_>) -> Path<PathState> {
+    let mut path = Path::new(start.address, limits::MIN_DATAGRAM as u16);
+    path.on_received(start.exchanged.received);
+    path.on_sent(start.exchanged.sent);
+    if start.validated {
+        path.on_validated();
+    }
+    path
 }

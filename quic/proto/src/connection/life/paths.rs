@@ -22,13 +22,15 @@ use crate::{
         error::{ConnectionError, MigrateError, SystemError},
         frame::PathResponse,
         limits,
-        packet::{self, Cid, Space},
+        packet::{self, Cid, NumberedCid, Space},
         params::PreferredAddress,
         udp::Local,
     },
 };
 
 /// Datagrams that the system refused to send.
+///
+/// Exhaustive: a driver must say everything about a refused datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Address that they were for.
@@ -43,6 +45,7 @@ pub struct Refused {
 
 /// Cause of a refusal to send a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalCause {
     /// This machine does not have the address to send from.
     OwnAddress,
@@ -51,15 +54,18 @@ pub enum RefusalCause {
 }
 
 impl PeerCids for cids::Peer {
-    fn active(&self) -> (u64, Cid) {
-        (self.active_sequence(), *Self::active(self))
+    fn active(&self) -> NumberedCid {
+        NumberedCid {
+            sequence: self.active_sequence(),
+            cid: *Self::active(self),
+        }
     }
 
     fn find(&self, sequence: u64) -> Option<Cid> {
         Self::find(self, sequence).copied()
     }
 
-    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+    fn take_spare(&mut self) -> Option<NumberedCid> {
         self.take_for_path()
     }
 

@@ -13,14 +13,17 @@ use crate::{
     events::{self, DropTrigger},
     owners::{
         acks::{AckEliciting, Ecn},
-        handshake, recovery,
+        handshake::{self, Opened},
+        recovery,
     },
     wire::{
         Reader,
         error::{ConnectionError, TransportError, Violation},
         frame::{EcnCounts, Frame},
         limits,
-        packet::{self, Decoded, Kept, Kind, Packets, Protected, Space, header_bits::Grease},
+        packet::{
+            self, Decoded, Kept, Kind, PacketNumber, Packets, Protected, Space, header_bits::Grease,
+        },
         udp::Arrival,
     },
 };
@@ -188,19 +191,7 @@ impl Connection {
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let spin = packet.spin();
         let largest = self.acks.largest(kind.space()).map(|(pn, _)| pn);
-        let opened = match kind {
-            Kind::OneRtt => {
-                let (recovery, peer_delay) = (&self.recovery, self.acks.frequency.peer_max_delay());
-                let keep_until = || now + 3 * recovery.pto(Space::Data, peer_delay);
-                self.handshake
-                    .open_one_rtt(now, keep_until, packet, largest)
-            }
-            _ if self.tells_version(&packet) => {
-                handshake::opened_long(self.open_in_new_version(packet, largest))
-            }
-            _ => self.handshake.open_long(packet, largest),
-        };
-        let (pn, payload) = match opened {
+        let Opened { pn, payload } = match self.open(now, packet, largest) {
             Some(Ok(opened)) => opened,
             Some(Err(error)) => {
                 self.close_by_transport(now, error.into());
@@ -249,6 +240,27 @@ impl Connection {
             Err(error) => self.close_by_transport(now, error),
         }
         Fate::Accepted
+    }
+
+    /// Opens a packet; `None` drops it.
+    fn open<'p>(
+        &mut self,
+        now: Instant,
+        packet: Protected<'p>,
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<Opened<'p>, Violation>> {
+        match packet.kind {
+            Kind::OneRtt => {
+                let (recovery, peer_delay) = (&self.recovery, self.acks.frequency.peer_max_delay());
+                let keep_until = || now + 3 * recovery.pto(Space::Data, peer_delay);
+                self.handshake
+                    .open_one_rtt(now, keep_until, packet, largest)
+            }
+            _ if self.tells_version(&packet) => {
+                handshake::opened_long(self.open_in_new_version(packet, largest))
+            }
+            _ => self.handshake.open_long(packet, largest),
+        }
     }
 
     /// Returns true if the packet must be dropped: the QUIC bit is cleared although we did not

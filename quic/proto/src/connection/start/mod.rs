@@ -1,26 +1,35 @@
 //! Input of a new connection: the shared setup, a client's attempt, a server's ClientHello.
 
 pub(super) mod forecast;
-pub(super) mod own_params;
 pub(super) mod versions;
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use hybriq_tls::{ClientHello, Provider};
 
 use crate::{
-    config::TransportConfig,
-    owners::{acks::Received, cids},
+    config::{PeerMigration, TransportConfig},
+    owners::{
+        acks::{Received, frequency::AckFrequency},
+        cids,
+        path::Address,
+    },
     remembered::server::ServerRecord,
     wire::{
-        ResetToken,
-        packet::{Cid, Version},
-        udp::Local,
+        ResetToken, limits,
+        packet::{Cid, Version, header_bits::Grease},
+        params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     },
 };
 
 /// TLS provider and transport configuration that connections share.
+///
+/// Exhaustive: other shared settings belong in the transport configuration.
 #[derive(Clone)]
 pub struct Setup {
     /// Provider of TLS sessions.
@@ -120,6 +129,8 @@ impl Attempt {
 }
 
 /// Input of a client connection.
+///
+/// Exhaustive: an endpoint must decide on every field.
 pub struct ClientStart<'a> {
     /// Current time.
     pub now: Instant,
@@ -148,7 +159,20 @@ impl std::fmt::Debug for ClientStart<'_> {
     }
 }
 
+/// Bytes of all datagrams exchanged with a client before its connection began. They count towards
+/// the limit on amplification (RFC 9000 §8.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchanged {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+}
+
 /// Input of a server connection: a complete ClientHello, and the state of its assembly.
+///
+/// Exhaustive: an endpoint must decide on every field.
 pub struct ServerStart<'a> {
     /// Current time.
     pub now: Instant,
@@ -162,10 +186,10 @@ pub struct ServerStart<'a> {
     pub received: Received,
     /// Number of Initial packets sent so far, which are acknowledgements.
     pub packets_sent: u64,
-    /// Number of bytes of all datagrams received and sent.
-    pub credit: (u64, u64),
+    /// Bytes of the datagrams exchanged so far.
+    pub exchanged: Exchanged,
     /// Address of the client, and our own if known.
-    pub addresses: (SocketAddr, Local),
+    pub address: Address,
     /// Version of the client's first flight.
     pub version: Version,
     /// Destination connection id of the client's Initial, the client's own id, and ours.
@@ -186,4 +210,47 @@ impl std::fmt::Debug for ServerStart<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerStart").finish_non_exhaustive()
     }
+}
+
+/// Returns our transport parameters.
+pub(in crate::connection) fn local_params(
+    config: &TransportConfig,
+    version: Version,
+    local_cid: Cid,
+    original_dcid: Option<Cid>,
+) -> Params {
+    Params {
+        version_information: Some(VersionInformation::new(version, config.spoken.versions)),
+        original_dcid,
+        initial_scid: Some(local_cid),
+        max_idle_timeout: config.timeouts.idle_timeout.unwrap_or(Duration::ZERO),
+        initial_max_data: config.streams.first_receive_window(),
+        initial_max_stream_data_bidi_local: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_bidi_remote: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_uni: config.streams.first_stream_receive_window(),
+        initial_max_streams_bidi: config.streams.max_bidi,
+        initial_max_streams_uni: config.streams.max_uni,
+        max_ack_delay: config.acks.max_ack_delay,
+        min_ack_delay: AckFrequency::new(config.acks.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
+        ack_delay_exponent: ACK_DELAY_EXPONENT,
+        disable_active_migration: config.migration.of_peer == PeerMigration::Disabled,
+        active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.free_bits.grease == Grease::On,
+        ..Params::default()
+    }
+}
+
+/// Returns the preferred address that a server announces, with a connection id for it.
+pub(in crate::connection) fn announced(
+    config: &TransportConfig,
+    issued: Option<cids::Issued>,
+) -> Option<PreferredAddress> {
+    issued.map(|(cid, reset_token)| PreferredAddress {
+        v4: config.migration.preferred_v4,
+        v6: config.migration.preferred_v6,
+        cid,
+        reset_token,
+    })
 }

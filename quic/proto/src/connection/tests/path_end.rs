@@ -9,7 +9,10 @@ use super::{
 use crate::{
     endpoint::{Arrival, Local},
     owners::path::State,
-    wire::{error::ConnectionError, packet::Space},
+    wire::{
+        error::ConnectionError,
+        packet::{NumberedCid, Space},
+    },
 };
 
 /// Returns a server that follows its client to an address where nobody answers.
@@ -73,7 +76,7 @@ fn without_an_id_to_go_back_with_it_ends() {
         .others_mut()
         .find(|path| path.state == State::Fallback);
     last.unwrap().peer_cid = 1 << 20;
-    while let Some((sequence, _)) = server.cids.peer.take_for_path() {
+    while let Some(NumberedCid { sequence, .. }) = server.cids.peer.take_for_path() {
         server.cids.peer.retire(sequence);
     }
     let mut out = vec![0; 65_536];

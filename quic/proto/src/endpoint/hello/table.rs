@@ -12,7 +12,7 @@ use slab::Slab;
 
 use crate::{
     buffer::Reassembler,
-    connection::{AddressProof, FirstFlight, Setup, Situation},
+    connection::{AddressProof, Exchanged, FirstFlight, Setup, Situation},
     endpoint::admit::admission::Proof,
     owners::acks::Received,
     wire::{
@@ -139,6 +139,7 @@ impl Crypto {
 ///
 /// Pass it to [`crate::endpoint::Endpoint::accept`], [`crate::endpoint::Endpoint::retry`],
 /// [`crate::endpoint::Endpoint::refuse`] or [`crate::endpoint::Endpoint::ignore`].
+#[non_exhaustive]
 pub struct Incoming {
     pub(in crate::endpoint) hello: Box<Hello>,
     pub(in crate::endpoint) client_hello: ClientHello,
@@ -171,7 +172,10 @@ impl Incoming {
         setup.forecast(
             &self.client_hello,
             &Situation {
-                credit: (hello.bytes_received, hello.bytes_sent),
+                exchanged: Exchanged {
+                    received: hello.bytes_received,
+                    sent: hello.bytes_sent,
+                },
                 proof: match (hello.proof.validated, hello.proof.original_dcid()) {
                     (false, _) => AddressProof::None,
                     (true, None) => AddressProof::Token,

@@ -14,6 +14,8 @@ use crate::{
 };
 
 /// A connection id in use by a client that has not finished its handshake with a process.
+///
+/// Exhaustive: a process must hand over every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// Connection id.
@@ -143,6 +145,7 @@ impl Endpoint {
 
 /// How to treat clients that are not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Newcomers {
     /// Their ClientHello is collected, if there is a server.
     Welcome,

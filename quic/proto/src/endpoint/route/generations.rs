@@ -8,6 +8,8 @@
 pub struct Generations(u32);
 
 /// Worker of an earlier process.
+///
+/// Exhaustive: a connection id has no room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Generation of the process.

@@ -41,6 +41,7 @@ pub(in crate::endpoint) enum Owner {
 
 /// Policy on stateless resets, for packets of unknown connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StatelessReset {
     /// Unknown packets are answered with a stateless reset.
     On,

@@ -31,6 +31,8 @@ pub use self::{
 pub use crate::{stats::Phase, wire::udp::Ecn};
 
 /// Initial values for a controller.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Time at which the path is first used.
@@ -45,6 +47,7 @@ pub struct Start {
 
 /// The round trip of the path (RFC 9002 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RoundTrip {
     /// Sample from this acknowledgement, without subtracting the peer's delay; `None` if there is
     /// none.
@@ -57,6 +60,7 @@ pub struct RoundTrip {
 
 /// A packet that counts towards the bytes in flight was sent.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent {
     /// Time at which it was sent.
     pub now: Instant,
@@ -70,6 +74,7 @@ pub struct Sent {
 
 /// Use of the congestion window while a packet was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Usage {
     /// The window was full at some time, or only pacing kept it from being so.
     Full,
@@ -80,6 +85,7 @@ pub enum Usage {
 /// First acknowledgement of packets in flight, by one ACK frame. Losses and marks that it revealed
 /// are reported before it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Acked {
     /// Time at which the ACK frame arrived.
     pub now: Instant,
@@ -119,6 +125,7 @@ pub enum Severity {
 
 /// One packet that was declared lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LostPacket {
     /// Bytes of the packet.
     pub bytes: u64,
@@ -130,6 +137,7 @@ pub struct LostPacket {
 
 /// Packets in flight that were declared lost together.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Lost<'a> {
     /// Time at which the loss was detected.
     pub now: Instant,
@@ -153,6 +161,7 @@ pub struct Lost<'a> {
 
 /// Report of packets marked with CE, whose counts are valid (RFC 9000 §13.4.2).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Marked {
     /// Time at which the report arrived.
     pub now: Instant,
@@ -166,6 +175,7 @@ pub struct Marked {
 
 /// Discovery that all packets that caused the last reduction of the window did arrive.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Spurious {
     /// Time of the discovery.
     pub now: Instant,
@@ -175,6 +185,7 @@ pub struct Spurious {
 
 /// Capacity of the path as an earlier connection saw it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Resume {
     /// Time of the decision to resume.
     pub now: Instant,

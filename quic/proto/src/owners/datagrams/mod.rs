@@ -26,6 +26,7 @@ const MAX_LEAD: usize = 16 * 1024;
 
 /// Event of the datagram queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DatagramEvent {
     /// A datagram arrived while none was waiting.
     Readable,
@@ -35,6 +36,7 @@ pub enum DatagramEvent {
 
 /// Reason why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// The peer accepts no datagrams.
     Unsupported,
@@ -57,6 +59,7 @@ impl Sent {
 
 /// Whether streams need a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rival {
     /// Streams have data to send.
     Waiting,

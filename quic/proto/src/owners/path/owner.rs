@@ -10,10 +10,11 @@ use hybriq_tls::Side;
 use super::{Address, Event, MtuCounts, MtuRange, Path, Patience, State, others::Others};
 use crate::{
     random::prf::Sequence,
+    stats::census::Census,
     wire::{
         frame::{FrameWriter, Owner, Timing},
         limits,
-        packet::{Cid, Space},
+        packet::{Cid, NumberedCid, Space},
         udp::{Arrival, Local, SocketId, is_answerable},
     },
 };
@@ -21,11 +22,11 @@ use crate::{
 /// The peer's connection ids; every path uses one of them (RFC 9000 §9.5).
 pub trait PeerCids {
     /// Returns the id in use and its sequence number.
-    fn active(&self) -> (u64, Cid);
+    fn active(&self) -> NumberedCid;
     /// Returns an id that is in use on some path.
     fn find(&self, sequence: u64) -> Option<Cid>;
     /// Takes a spare id for a path.
-    fn take_spare(&mut self) -> Option<(u64, Cid)>;
+    fn take_spare(&mut self) -> Option<NumberedCid>;
     /// Makes the id of a path the one in use. Returns false if it was retired.
     fn activate(&mut self, sequence: u64) -> bool;
     /// Retires the id of a path that is forgotten.
@@ -33,6 +34,7 @@ pub trait PeerCids {
 }
 
 /// Facts of the connection that a change of paths depends on.
+#[non_exhaustive]
 pub struct Facts<'a> {
     /// Current time.
     pub now: Instant,
@@ -52,6 +54,7 @@ impl std::fmt::Debug for Facts<'_> {
 
 /// Timeouts of paths, computed from the probe timeout of the path in use.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Waits {
     /// Timeouts of a validation.
     pub patience: Patience,
@@ -73,6 +76,7 @@ impl Waits {
 
 /// Whether the peer may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Moves {
     /// Not allowed: the handshake is not confirmed, or the connection is over.
     Nowhere,
@@ -84,6 +88,7 @@ pub enum Moves {
 
 /// Change of a path, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PathEvent {
     /// This path is now in use.
     Changed(Address),
@@ -94,6 +99,7 @@ pub enum PathEvent {
 /// Change of the path in use, for loss detection and congestion control.
 #[derive(Debug)]
 #[must_use]
+#[non_exhaustive]
 pub enum Switch<S> {
     /// The new path leads the same way as the old one.
     SameWay,
@@ -109,6 +115,7 @@ pub enum Switch<S> {
 /// Consequence of an event on a path.
 #[derive(Debug)]
 #[must_use]
+#[non_exhaustive]
 pub struct Consequence<S> {
     /// Another path is in use.
     pub switch: Option<Switch<S>>,
@@ -323,7 +330,7 @@ impl<S> Paths<S> {
     /// and without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
         if self.active.reached_by.is_none_or(|known| known == *dcid) {
-            return Some(cids.active().0);
+            return Some(cids.active().sequence);
         }
         let taken = cids.take_spare();
         if taken.is_none() {
@@ -332,7 +339,7 @@ impl<S> Paths<S> {
                 self.drop_path(&left, cids);
             }
         }
-        taken.map(|(sequence, _)| sequence)
+        taken.map(|spare| spare.sequence)
     }
 
     pub(super) fn add(&mut self, path: Path<S>, cids: &mut dyn PeerCids) {
@@ -425,4 +432,50 @@ impl<S> Owner for Paths<S> {
     fn on_acked(&mut self, (): &()) {}
 
     fn on_lost(&mut self, (): &()) {}
+}
+
+impl<S> Paths<S> {
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let Self {
+            side: _,
+            active,
+            others: _,
+            elsewhere: _,
+            first: _,
+            owes_ping,
+            paced_until: _,
+            challenges: _,
+            events,
+            outside_window: _,
+            mtu_range: _,
+            mtu_counts: _,
+        } = self;
+        for path in std::iter::once(active).chain(self.others()) {
+            path.census(census);
+        }
+        census.add("answers to moves of the peer", usize::from(*owes_ping), 0);
+        census.add_of::<PathEvent>("events of paths", events.len());
+    }
+}
+
+impl<S> Path<S> {
+    fn census(&self, census: &mut Census) {
+        let Self {
+            peer: _,
+            local: _,
+            credit: _,
+            mtu: _,
+            responses,
+            validation,
+            reached_by: _,
+            peer_cid: _,
+            state: _,
+            saved,
+        } = self;
+        census.add("paths", 1, size_of::<Self>());
+        census.add_of::<[u8; 8]>("answers to path challenges", responses.len());
+        census.add("path challenges", validation.challenges(), 0);
+        census.add_of::<S>("states of paths not in use", usize::from(saved.is_some()));
+    }
 }

@@ -43,6 +43,7 @@ impl Probe {
 
 /// State of the congestion window of the path in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// The window has room for a probe.
     Open,
@@ -52,6 +53,7 @@ pub enum Window {
 
 /// Frames written into a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wrote {
     /// Answers, and perhaps a challenge.
     Answers,
@@ -109,15 +111,15 @@ impl<S> Paths<S> {
     fn probe_on(&mut self, which: Which, cids: &mut dyn PeerCids) -> Option<Probe> {
         let path = self.path_mut(which)?;
         let dcid = match which {
-            Which::Active => cids.active().1,
+            Which::Active => cids.active().cid,
             Which::Other(_) => {
                 if let Some(cid) = cids.find(path.peer_cid) {
                     cid
                 } else {
                     // The peer retired it, but there may be another.
-                    let (sequence, cid) = cids.take_spare()?;
-                    path.peer_cid = sequence;
-                    cid
+                    let spare = cids.take_spare()?;
+                    path.peer_cid = spare.sequence;
+                    spare.cid
                 }
             }
         };

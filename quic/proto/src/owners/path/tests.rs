@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::wire::NumberedCid;
 
 /// Access for the tests of connections.
 impl<S> Paths<S> {
@@ -125,17 +126,23 @@ fn no_challenge_is_like_another() {
 struct Endless(u64);
 
 impl PeerCids for Endless {
-    fn active(&self) -> (u64, Cid) {
-        (0, Cid::EMPTY)
+    fn active(&self) -> NumberedCid {
+        NumberedCid {
+            sequence: 0,
+            cid: Cid::EMPTY,
+        }
     }
 
     fn find(&self, _: u64) -> Option<Cid> {
         Some(Cid::EMPTY)
     }
 
-    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+    fn take_spare(&mut self) -> Option<NumberedCid> {
         self.0 += 1;
-        Some((self.0, Cid::EMPTY))
+        Some(NumberedCid {
+            sequence: self.0,
+            cid: Cid::EMPTY,
+        })
     }
 
     fn activate(&mut self, _: u64) -> bool {

@@ -19,6 +19,8 @@ use crate::{
 };
 
 /// An ACK frame with times and packet numbers decoded.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Debug)]
 pub struct Ack<I> {
     /// Packet-number space of the frame.
@@ -58,7 +60,7 @@ impl<R: 'static> Recovery<R> {
         let newly = self.spaces.at(ack.space).take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
-        self.abroad.on_settled(newly.abroad);
+        self.left_paths.on_settled(newly.on_left_paths);
         if outcome.acked.len() == first_new {
             return Ok(());
         }
@@ -102,7 +104,7 @@ impl<R: 'static> Recovery<R> {
             }
         }
         self.update_pace(now);
-        self.abroad.on_acked();
+        self.left_paths.on_acked();
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;

@@ -14,15 +14,12 @@ use hybriq_tls::Side;
 
 pub use self::{
     ack::Ack,
-    path::{PathState, rtt::Rtt},
-    sent::{
-        Held, InFlight, SentPacket, SentPackets,
-        outcome::{Outcome, Settled},
-    },
+    path::{PathState, pacer::Pacing, rtt::Rtt},
+    sent::{Held, InFlight, Outcome, SentPacket, SentPackets, Settled},
 };
 use self::{
     path::{ecn::PathEcn, pacer::Pacer, reordering::Reordering},
-    sent::{late::Episode, left_paths::Abroad, skipped::Skipper},
+    sent::{late::Episode, left_paths::LeftPaths, skipped::Skipper},
     state::SpaceState,
 };
 use super::congestion::{self, Controller, LostPacket, careful_resume::Resuming};
@@ -47,6 +44,7 @@ const PROBE_SHARE: u64 = 4;
 
 /// Progress of the handshake as far as loss detection depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// Handshake keys are not available yet.
     InitialOnly,
@@ -58,6 +56,7 @@ pub enum Progress {
 
 /// State of the anti-amplification limit (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Amplification {
     /// Packets may be sent.
     Open,
@@ -66,6 +65,8 @@ pub enum Amplification {
 }
 
 /// State of the rest of the connection that loss detection depends on.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// Progress of the handshake.
@@ -78,6 +79,7 @@ pub struct Context {
 
 /// Result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Timeout {
     /// Packets may have been lost by the time threshold; see the outcome.
     Lost,
@@ -105,7 +107,7 @@ pub struct Recovery<R> {
     controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
-    abroad: Abroad,
+    left_paths: LeftPaths,
     delivery: Delivery,
     pacer: Pacer,
     pacing: Pacing,
@@ -132,6 +134,8 @@ struct Totals {
 }
 
 /// Initial values of [`Recovery`].
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Debug)]
 pub struct Config {
     /// Side of this end.
@@ -150,15 +154,6 @@ pub struct Config {
     pub pacing: Pacing,
 }
 
-/// Spreading of packets over the round trip (RFC 9002 §7.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
-    /// Packets are paced.
-    On,
-    /// Packets are sent as soon as the window allows.
-    Off,
-}
-
 impl<R: 'static> Recovery<R> {
     /// Creates the state of a path on which nothing was sent or measured.
     pub fn new(now: Instant, config: Config) -> Self {
@@ -173,7 +168,7 @@ impl<R: 'static> Recovery<R> {
             controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
-            abroad: Abroad::default(),
+            left_paths: LeftPaths::default(),
             delivery: Delivery::new(now),
             pacer: Pacer::new(now, config.datagram_size),
             pacing: config.pacing,
@@ -320,8 +315,8 @@ impl<R: 'static> Recovery<R> {
     }
 
     const fn on_taken(&mut self, bytes: InFlight) {
-        self.bytes_in_flight -= bytes.here;
-        self.abroad.on_settled(bytes.abroad);
+        self.bytes_in_flight -= bytes.on_active_path;
+        self.left_paths.on_settled(bytes.on_left_paths);
     }
 
     /// Takes all packets of a space out of flight and returns them as lost, without signalling
@@ -399,7 +394,7 @@ impl<R: 'static> Recovery<R> {
     /// flight are exempt.
     #[inline]
     pub fn can_send(&self, bytes: u64) -> bool {
-        let in_flight = self.bytes_in_flight + self.abroad.burden();
+        let in_flight = self.bytes_in_flight + self.left_paths.burden();
         in_flight.saturating_add(bytes) <= self.controller.window()
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }

@@ -40,6 +40,8 @@ pub use send::sent::Sent;
 use send::{Send, SendRoom};
 
 /// Limits for the peer, and sizes of send buffers.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Initial number of bytes that the peer may have in flight or unread on all streams together.
@@ -93,6 +95,8 @@ impl Limits {
 }
 
 /// Limits in the peer's transport parameters (RFC 9000 §18.2).
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerLimits {
     /// `initial_max_data` of the peer.
@@ -113,6 +117,7 @@ pub struct PeerLimits {
 
 /// Totals over the streams of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Totals {
     /// Streams that we opened.
     pub opened: u64,

@@ -58,6 +58,7 @@ pub(crate) struct Seen {
 
 /// Whether a client begins with the key share that a server will probably choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Prediction {
     /// It does.
     #[default]

@@ -39,6 +39,7 @@ pub struct SavedPath {
 /// Error for bytes that are not a saved path, or an impossible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a saved path of this version; resume without it")]
+#[non_exhaustive]
 pub struct InvalidSavedPath;
 
 impl SavedPath {

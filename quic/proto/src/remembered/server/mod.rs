@@ -45,12 +45,12 @@ pub trait ServerStore: Send + Sync {
     /// Calls a function with the record of a server, or with an empty one.
     fn read(&self, server: &ServerKey, read: &mut dyn FnMut(&ServerRecord));
 
-    /// Calls a function with the record of a server, or with an empty one, and stores what it made of
-    /// it, unless that is [empty](ServerRecord::is_empty). No other change may come between, so that a
-    /// token is used once, and two connections that end their handshakes at once both count.
+    /// Calls a function with the record of a server, or with an empty one, and stores the
+    /// result, unless that is [empty](ServerRecord::is_empty). The change must be atomic: a token is then
+    /// used only once, and two connections whose handshakes end at the same time both count.
     ///
-    /// A store that is full must not drop a record that is [pinned](ServerRecord::is_pinned) at this
-    /// time for one that is not stored yet.
+    /// A full store must not replace a record that is [pinned](ServerRecord::is_pinned) at this time
+    /// with a new one.
     fn change(
         &self,
         now: SystemTime,
@@ -60,6 +60,8 @@ pub trait ServerStore: Send + Sync {
 }
 
 /// Error of bytes that are no memory of servers, or no record of one.
+///
+/// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no memory of servers: the bytes were cut or changed, or another version wrote them; find out which \
@@ -67,27 +69,34 @@ pub trait ServerStore: Send + Sync {
 )]
 pub struct InvalidServerMemory;
 
+/// A point in time by both clocks.
+///
+/// Exhaustive: there are two clocks.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    /// By the monotonic clock.
+    pub instant: Instant,
+    /// By the time of day.
+    pub time: SystemTime,
+}
+
 /// The store of a client, and its use. `ClientConfig` makes it.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Servers {
     store: Arc<dyn ServerStore>,
     origins: Origins,
-    /// A point in time by both clocks.
-    clock: (Instant, SystemTime),
+    epoch: Epoch,
 }
 
 impl Servers {
-    /// Makes a memory in a store. `clock` is a point in time by both clocks.
-    pub fn new(
-        store: Arc<dyn ServerStore>,
-        origins: Origins,
-        clock: (Instant, SystemTime),
-    ) -> Self {
+    /// Makes a memory in a store. `epoch` relates the monotonic clock to the time of day.
+    pub fn new(store: Arc<dyn ServerStore>, origins: Origins, epoch: Epoch) -> Self {
         Self {
             store,
             origins,
-            clock,
+            epoch,
         }
     }
 
@@ -97,8 +106,8 @@ impl Servers {
 
     /// Returns the time of day.
     pub(crate) fn time(&self, now: Instant) -> SystemTime {
-        let (then, time) = self.clock;
-        let later = time.checked_add(now.saturating_duration_since(then));
+        let Epoch { instant, time } = self.epoch;
+        let later = time.checked_add(now.saturating_duration_since(instant));
         later.unwrap_or(time)
     }
 }

@@ -42,6 +42,7 @@ pub type Token = ArrayVec<u8, MAX_LEN>;
 
 /// Kind of a token by its source, as given by its first byte (RFC 9000 §8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// From a Retry packet: must be returned at once.
     Retry,
@@ -124,6 +125,7 @@ impl Binding {
 
 /// Contents of an authentic token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Opened {
     /// Time at which it was sealed, in seconds since 1970.
     pub issued: u64,

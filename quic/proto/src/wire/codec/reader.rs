@@ -3,6 +3,8 @@
 use crate::wire::VarInt;
 
 /// Error for bytes that end within a value.
+///
+/// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eof;
 

@@ -7,6 +7,7 @@ use crate::wire::FrameType;
 
 /// Error for which this end closes a connection: mostly a [`Violation`] by the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransportError {
     /// Code that is sent to the peer.
     pub code: Code,

@@ -2,7 +2,7 @@
 
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, SpinValue, TAG_LEN,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     number,
     protection::protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},
@@ -17,6 +17,7 @@ const BEFORE_SAMPLE: usize = 4;
 
 /// The header of a packet to be built, without its number.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Header<'a> {
     /// Initial, 0-RTT or Handshake (RFC 9000 §17.2).
     Long {

@@ -27,6 +27,7 @@ pub const ACK_DELAY_EXPONENT: u8 = 3;
 
 /// The transport parameters of one end, with the defaults of RFC 9000 §18.2 for absent ones.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Params {
     /// The DCID of the client's first Initial. Server only.
     pub original_dcid: Option<Cid>,
@@ -83,6 +84,7 @@ pub struct Params {
 
 /// Version information of one end (RFC 9368 §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionInformation {
     /// Version chosen: by a client for its first flight, by a server for the connection.
     pub chosen: u32,

@@ -10,6 +10,7 @@ const NO_V6: SocketAddrV6 = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0);
 
 /// Preferred address of a server (RFC 9000 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PreferredAddress {
     /// Address for clients that use IPv4.
     pub v4: Option<SocketAddrV4>,

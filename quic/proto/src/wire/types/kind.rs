@@ -3,6 +3,8 @@
 use std::ops::{Index, IndexMut};
 
 /// A packet-number space (RFC 9000 §12.3).
+///
+/// Exhaustive: RFC 9000 §12.3 has three spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// Initial packets.
@@ -19,6 +21,8 @@ impl Space {
 }
 
 /// The kinds of packets that carry frames (RFC 9000 §12.4, table 3).
+///
+/// Exhaustive: RFC 9000 §12.4 has no other kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Initial.
@@ -46,6 +50,8 @@ impl Kind {
 }
 
 /// One value for each packet-number space.
+///
+/// Exhaustive: RFC 9000 §12.3 fixes the spaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerSpace<T> {
     /// The value of [`Space::Initial`].
@@ -95,6 +101,8 @@ impl<T> IndexMut<Space> for PerSpace<T> {
 }
 
 /// Bit of a 1-RTT packet that lets observers measure round trips (RFC 9000 §17.4).
+///
+/// Exhaustive: a bit has two values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SpinValue {
     /// The bit is 0, its initial value on a path.
@@ -116,6 +124,8 @@ impl SpinValue {
 }
 
 /// Bit of a 1-RTT packet that changes with every key update (RFC 9001 §6).
+///
+/// Exhaustive: a bit has two values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyPhase {
     /// Phase of the first keys, and of every second set of keys after them.

@@ -9,6 +9,7 @@ use crate::{CertificateDer, Identity};
 
 /// How the certificate that a client was shown relates to another host (RFC 9110 §7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Coverage {
     /// The certificate covers the host, or nobody can say: it has no names, or the host is an IP
     /// address, for which clients send no server name.

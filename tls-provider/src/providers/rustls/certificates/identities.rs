@@ -14,10 +14,8 @@ use crate::options::Intermediates;
 use crate::providers::rustls::crypto::compress::Compression;
 use crate::providers::rustls::locals::capture::NotedKey;
 use crate::providers::rustls::{crypto::keys, locals::ticket_facts};
-use crate::{
-    CertificateCompression, ChainChoice, ClientHello, ConfigError, ServerFlight, ServerOptions,
-    Side,
-};
+use crate::values::compression::Compressed;
+use crate::{ChainChoice, ClientHello, ConfigError, ServerFlight, ServerOptions, Side};
 
 /// Certificates, chosen by the server name, the client's algorithms and the configured choice.
 #[derive(Debug)]
@@ -48,7 +46,7 @@ struct Shown {
 }
 
 /// Bytes of a chain by each algorithm of the configuration, in its order.
-type Sizes = Vec<(CertificateCompression, usize)>;
+type Sizes = Vec<Compressed>;
 
 impl Shown {
     fn new(key: CertifiedKey, compression: &Compression) -> Self {
@@ -167,8 +165,8 @@ impl Known {
 }
 
 impl Shown {
-    /// Returns the algorithm and the size if a client accepts a compressed chain.
-    fn compressed_for(&self, hello: &ClientHello) -> Option<(CertificateCompression, usize)> {
+    /// Returns the compressed chain if a client accepts it.
+    fn compressed_for(&self, hello: &ClientHello) -> Option<Compressed> {
         let accepted = |wanted| hello.certificate_compression().any(|it| it == wanted);
         let sizes = if hello.wants_status() {
             &self.stapled
@@ -176,7 +174,7 @@ impl Shown {
             &self.compressed
         };
         let mut sizes = sizes.iter().copied();
-        sizes.find(|(algorithm, _)| accepted(*algorithm))
+        sizes.find(|compressed| accepted(compressed.algorithm))
     }
 }
 

@@ -8,6 +8,7 @@ use ::rustls::{ClientConfig, ServerConfig};
 use crate::messages::{flight::body_len, hello::STATUS_REQUEST};
 #[cfg(not(all(feature = "brotli", feature = "zlib")))]
 use crate::providers::rustls::unsupported;
+use crate::values::compression::Compressed;
 use crate::{CertificateCompression, CertificateDer, ConfigError};
 
 /// Algorithms of one end, with the chains that were already compressed.
@@ -51,13 +52,16 @@ impl Compression {
         &self,
         chain: &[CertificateDer<'_>],
         ocsp: Option<&[u8]>,
-    ) -> Vec<(CertificateCompression, usize)> {
+    ) -> Vec<Compressed> {
         let sized = self.compressors.iter().filter_map(|compressor| {
             let algorithm = CertificateCompression::from_iana(compressor.algorithm().into())?;
             // As rustls does for a chain that it caches.
             let level = CompressionLevel::Amortized;
             let compressed = compressor.compress(message_body(chain, ocsp), level).ok()?;
-            Some((algorithm, compressed.len()))
+            Some(Compressed {
+                algorithm,
+                len: compressed.len(),
+            })
         });
         sized.collect()
     }

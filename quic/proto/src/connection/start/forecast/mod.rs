@@ -4,10 +4,7 @@ use hybriq_tls::{
     CertificateCompression, ClientHello, ConfigError, Flight, Group, PerLevel, ServerFlight, Side,
 };
 
-use super::{
-    ServerStart, Setup,
-    own_params::{announced, local_params},
-};
+use super::{Exchanged, ServerStart, Setup, announced, local_params};
 use crate::{
     owners::{cids, congestion::initial_window},
     wire::{
@@ -26,6 +23,7 @@ mod tests;
 
 /// How a client proves that it receives at its address (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AddressProof {
     /// By its handshake alone: until then the server sends at most three times what it received.
     #[default]
@@ -38,6 +36,7 @@ pub enum AddressProof {
 
 /// What stops the server's first flight before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FlightLimit {
     /// Three times the bytes received, before the client's address is validated (RFC 9000 §8.1).
     Amplification,
@@ -52,7 +51,7 @@ pub enum FlightLimit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirstFlight {
-    /// Position of the certificate in the order of adding, from 0.
+    /// Position of the certificate in the order in which they were added, from 0.
     pub identity: usize,
     /// True if a quantum computer can break no key and no signature in its chain.
     pub post_quantum: bool,
@@ -92,8 +91,8 @@ impl FirstFlight {
 
 /// Facts about a connection that determine its first flight.
 pub(crate) struct Situation {
-    /// Bytes of the datagrams received and sent.
-    pub(crate) credit: (u64, u64),
+    /// Bytes of the datagrams exchanged so far.
+    pub(crate) exchanged: Exchanged,
     pub(crate) proof: AddressProof,
     /// Length of the client's connection id.
     pub(crate) peer_cid: usize,
@@ -124,7 +123,10 @@ impl Setup {
         };
         let datagrams = datagrams_of_hello(hello.message().len());
         let situation = Situation {
-            credit: ((datagrams * limits::MIN_DATAGRAM) as u64, 0),
+            exchanged: Exchanged {
+                received: (datagrams * limits::MIN_DATAGRAM) as u64,
+                sent: 0,
+            },
             proof,
             peer_cid: ASSUMED_CID,
             local_cid: Cid::from(ASSUMED_LOCAL),
@@ -217,16 +219,19 @@ fn forecast(
     shorter: usize,
 ) -> FirstFlight {
     let retry = flight.retry_request.unwrap_or_default();
-    let (mut received, mut sent) = situation.credit;
+    let Exchanged {
+        mut received,
+        mut sent,
+    } = situation.exchanged;
     let mut client_datagrams = datagrams_of_hello(hello.message().len());
     if flight.retry_request.is_some() {
         client_datagrams = datagrams_of_hello(second_hello(hello, flight.group));
         received += (client_datagrams * limits::MIN_DATAGRAM) as u64;
         sent += limits::MIN_DATAGRAM as u64;
     }
-    let (peer, local) = (situation.peer_cid, situation.local_cid.len());
     let model = Model {
-        cids: (peer, local),
+        peer_cid: situation.peer_cid,
+        local_cid: situation.local_cid.len(),
         ack: if situation.ecn { 8 } else { 5 },
         bounds: Bounds {
             credit: (situation.proof == AddressProof::None)
@@ -262,8 +267,8 @@ fn forecast(
 /// Returns the bytes of the second ClientHello, which has one share, of the group that the server
 /// wants.
 fn second_hello(hello: &ClientHello, group: Group) -> usize {
-    let first = hello.key_shares().iter().map(|(_, len)| 4 + len);
-    let (second, _) = group.share_sizes().unwrap_or_default();
+    let first = hello.key_shares().iter().map(|share| 4 + share.len);
+    let second = group.share_sizes().unwrap_or_default().client;
     (hello.message().len() + 4 + second).saturating_sub(first.sum())
 }
 
@@ -276,7 +281,7 @@ pub(in crate::connection) fn choose_identity(start: &ServerStart<'_>) -> Option<
     }
     let [_, peer, local] = start.cids;
     let situation = Situation {
-        credit: start.credit,
+        exchanged: start.exchanged,
         proof: match (start.validated, start.original_dcid) {
             (false, _) => AddressProof::None,
             (true, None) => AddressProof::Token,

@@ -22,8 +22,10 @@ pub(super) struct Bounds {
 
 /// A server's first flight.
 pub(super) struct Model {
-    /// Lengths of the connection ids of the client and of the server.
-    pub(super) cids: (usize, usize),
+    /// Length of the client's connection id.
+    pub(super) peer_cid: usize,
+    /// Length of the server's connection id.
+    pub(super) local_cid: usize,
     /// Bytes of the ACK frame in the first packet.
     pub(super) ack: usize,
     pub(super) bounds: Bounds,
@@ -160,7 +162,7 @@ impl Model {
 
     /// Returns the bytes of a long header with a packet number of one byte.
     fn long_header(&self) -> usize {
-        let (peer, local) = self.cids;
+        let (peer, local) = (self.peer_cid, self.local_cid);
         1 + 4 + 1 + peer + 1 + local + 2 + 1
     }
 }

@@ -5,7 +5,8 @@ use super::{
 
 fn run(initial: usize, handshake: usize, bounds: Bounds) -> Outcome {
     let model = Model {
-        cids: (8, 8),
+        peer_cid: 8,
+        local_cid: 8,
         ack: 5,
         bounds,
     };

@@ -17,6 +17,7 @@ use super::{Attempt, ClientStart, Setup};
 use crate::{
     connection::Connection,
     events,
+    owners::handshake::Opened,
     wire::{
         error::Violation,
         packet::{
@@ -219,7 +220,7 @@ impl Connection {
         &mut self,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), OpenError>> {
+    ) -> Option<Result<Opened<'p>, OpenError>> {
         let version = packet.version?;
         self.handshake.keys().initial()?;
         let keys = self.client_initial_keys(version);
@@ -232,7 +233,7 @@ impl Connection {
         self.handshake.keys_mut().switch(version, keys);
         self.bind_tickets(version);
         self.opening.fix_version();
-        Some(Ok((pn, payload)))
+        Some(Ok(Opened { pn, payload }))
     }
 
     /// Returns a client's Initial keys in a version. They depend on the destination connection id

@@ -25,6 +25,7 @@ const PACKETS_PER_ACK: u64 = 64;
 
 /// Acknowledgement frequency that one end requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Request {
     /// Number of ack-eliciting packets that may arrive without an acknowledgement.
     pub threshold: u64,
@@ -46,6 +47,7 @@ impl Request {
 
 /// Measurements of the path that determine a good request.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Path {
     /// Number of packets that may be in flight.
     pub window: u64,

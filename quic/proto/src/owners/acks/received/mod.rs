@@ -29,6 +29,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 
 /// Whether a packet demands an acknowledgement (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AckEliciting {
     /// The packet has frames other than ACK, PADDING and CONNECTION_CLOSE, and must be
     /// acknowledged.
@@ -46,6 +47,7 @@ struct Range {
 
 /// When to send acknowledgements, in the terms of draft-ietf-quic-ack-frequency §4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AckPolicy {
     /// Number of ack-eliciting packets that may be received without an acknowledgement.
     pub threshold: u64,

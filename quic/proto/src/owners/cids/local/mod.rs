@@ -22,6 +22,7 @@ mod tests;
 
 /// A change of the routing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CidEvent {
     /// Packets with this id belong to the connection.
     Issued(Cid),

@@ -11,7 +11,7 @@ use crate::{
         error::Violation,
         frame::{FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
         limits,
-        packet::{Cid, Space},
+        packet::{Cid, NumberedCid, Space},
     },
 };
 
@@ -184,16 +184,22 @@ impl Peer {
         self.in_use().filter_map(|entry| entry.reset_token.as_ref())
     }
 
-    /// Takes a spare id for a path other than the one in use, with its sequence number. Returns
-    /// `None` if there is none. If the peer uses empty ids, all paths share one.
-    pub fn take_for_path(&mut self) -> Option<(u64, Cid)> {
+    /// Takes a spare id for a path other than the one in use, or `None` if
+    /// there is none. If the peer uses empty ids, all paths share one.
+    pub fn take_for_path(&mut self) -> Option<NumberedCid> {
         if self.is_zero_length() {
-            return Some((self.active.sequence, Cid::EMPTY));
+            return Some(NumberedCid {
+                sequence: self.active.sequence,
+                cid: Cid::EMPTY,
+            });
         }
         let next = self.spare.pop_at(0)?;
         // There is room for all lent and spare ids together.
         self.lent.try_push(next).ok()?;
-        Some((next.sequence, next.cid))
+        Some(NumberedCid {
+            sequence: next.sequence,
+            cid: next.cid,
+        })
     }
 
     /// Makes the id of another path the one that [`Peer::active`] returns, and leaves the old id to

@@ -38,6 +38,7 @@ const LONGEST_RTT: u32 = 10;
 
 /// Stage of a resumed connection (RFC 9959 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// The controller works on its own, and the path is observed.
     Normal,

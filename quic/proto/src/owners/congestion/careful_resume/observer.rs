@@ -9,11 +9,19 @@ const ROUNDS: u32 = 4;
 
 /// Observed capacity of a path (RFC 9959 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Observed {
     /// Smallest round trip.
     pub rtt: Duration,
     /// Bytes that arrived in one such round trip.
     pub capacity: u64,
+}
+
+impl Observed {
+    /// Creates it from the smallest round trip, and the bytes that arrived in one such round trip.
+    pub const fn new(rtt: Duration, capacity: u64) -> Self {
+        Self { rtt, capacity }
+    }
 }
 
 /// Measures the capacity that a sender uses: the bytes acknowledged in a round trip, less those

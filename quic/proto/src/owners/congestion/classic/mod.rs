@@ -20,6 +20,7 @@ mod tests;
 
 /// Cause of a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// A packet was lost.
     Loss,

@@ -10,6 +10,7 @@ mod tests;
 
 /// Deliveries on the path as known when a packet was sent.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Bytes delivered until then.
     pub delivered: u64,
@@ -27,6 +28,7 @@ pub struct Snapshot {
 
 /// Delivery rate measured by one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Bytes per second; `None` if the interval is shorter than any possible round trip, so that
     /// the rate means nothing.
@@ -65,6 +67,7 @@ pub struct Sampling {
 
 /// A packet that was acknowledged.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Acked {
     /// Its number.
     pub pn: PacketNumber,

@@ -1,12 +1,13 @@
-//! Migration to another path, and back if it fails (RFC 9000 §9).
+//! Migration to another path, and back if it fails; a server's preferred address (RFC 9000 §9).
 
-pub(super) mod preferred;
-
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    time::Instant,
+};
 
 use super::{
     Address, Answered, Consequence, Event, Expanded, Facts, Path, PathEvent, Paths, PeerCids,
-    Preferred, State, Switch,
+    State, Switch,
     owner::{Elsewhere, Which},
 };
 use crate::wire::{
@@ -18,6 +19,7 @@ use crate::wire::{
 
 /// Facts of the connection that decide whether a client may move (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Standing {
     /// True if either end closed the connection.
     pub is_closed: bool,
@@ -113,10 +115,10 @@ impl<S> Paths<S> {
         let mut new = Path::validated(at, limits::MIN_DATAGRAM as u16);
         new.state = State::Active;
         new.validation.start(facts.now, facts.waits.patience);
-        let (old_cid, _) = facts.cids.active();
-        if let Some((spare, _)) = facts.cids.take_spare() {
-            if facts.cids.activate(spare) {
-                new.peer_cid = spare;
+        let old_cid = facts.cids.active().sequence;
+        if let Some(spare) = facts.cids.take_spare() {
+            if facts.cids.activate(spare.sequence) {
+                new.peer_cid = spare.sequence;
             }
         }
         self.active = new;
@@ -174,12 +176,12 @@ impl<S> Paths<S> {
             }
             return Ok(());
         }
-        let Some((peer_cid, _)) = facts.cids.take_spare() else {
+        let Some(spare) = facts.cids.take_spare() else {
             return Err(MigrateError::NoConnectionId);
         };
         let mut path = Path::validated(at, limits::MIN_DATAGRAM as u16);
         path.state = State::Candidate;
-        path.peer_cid = peer_cid;
+        path.peer_cid = spare.sequence;
         path.validation.start(facts.now, facts.waits.patience);
         self.add(path, facts.cids);
         Ok(())
@@ -288,7 +290,7 @@ impl<S> Paths<S> {
         let patience = facts.waits.patience;
         let kept = facts.now + facts.waits.keep;
         let mut new = self.others.take(place)?;
-        let (old_cid, _) = facts.cids.active();
+        let old_cid = facts.cids.active().sequence;
         if !take_up_cid(new.peer_cid, facts.cids) {
             self.drop_path(&new, facts.cids);
             return None;
@@ -429,5 +431,34 @@ fn take_up_cid(sequence: u64, cids: &mut dyn PeerCids) -> bool {
     cids.activate(sequence)
         || cids
             .take_spare()
-            .is_some_and(|(sequence, _)| cids.activate(sequence))
+            .is_some_and(|spare| cids.activate(spare.sequence))
 }
+
+/// Preferred addresses of a server.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Preferred {
+    /// Address for IPv4.
+    pub v4: Option<SocketAddrV4>,
+    /// Address for IPv6.
+    pub v6: Option<SocketAddrV6>,
+}
+
+impl Preferred {
+    /// Returns the address of the family in use, because the other family may not be reachable from
+    /// here. Dual-stack sockets write IPv4 addresses as IPv6.
+    pub(in crate::owners::path) fn of_family(self, in_use: SocketAddr) -> Option<SocketAddr> {
+        let is_v4 = in_use.ip().to_canonical().is_ipv4();
+        match in_use {
+            SocketAddr::V4(_) => self.v4.map(SocketAddr::V4),
+            SocketAddr::V6(_) if is_v4 => self.v4.map(|v4| {
+                let ip = IpAddr::V6(v4.ip().to_ipv6_mapped());
+                SocketAddr::new(ip, v4.port())
+            }),
+            SocketAddr::V6(_) => self.v6.map(SocketAddr::V6),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,7 @@ pub struct Mtu {
 
 /// Datagram sizes that both ends allow.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct MtuRange {
     /// Size of a datagram in bytes at first.
     pub size: u16,
@@ -76,6 +77,7 @@ pub struct MtuRange {
 
 /// Number of MTU probes on all paths, and what their loss showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MtuCounts {
     /// Probes sent.
     pub sent: u64,
@@ -87,6 +89,7 @@ pub struct MtuCounts {
 
 /// Conclusion about the datagram size from a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Learned {
     /// The loss says nothing.
     Nothing,

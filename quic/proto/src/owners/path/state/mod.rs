@@ -8,6 +8,7 @@ use super::Expanded;
 
 /// State of a path. The diagram is in the documentation of [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum State {
     /// The peer sent from there, and is being challenged.
     Heard,
@@ -26,6 +27,7 @@ pub enum State {
 
 /// Event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The peer answered a challenge. A path that is not needed is kept until this time.
     Answered(Expanded, Instant),

@@ -21,7 +21,7 @@ struct Sums {
     /// Bytes in flight of larger ones.
     oversize_bytes: u64,
     /// Bytes that were sent on other paths.
-    abroad: u64,
+    on_left_paths: u64,
     eliciting: u32,
     /// Packets with an ECN mark.
     marked: u64,
@@ -34,7 +34,7 @@ impl Sums {
         for Settled { packet, .. } in packets {
             sums.marked += u64::from(packet.ecn.is_some());
             sums.eliciting += u32::from(packet.ack_eliciting);
-            sums.abroad += packet.bytes_abroad();
+            sums.on_left_paths += packet.bytes_on_left_paths();
             if packet.size > datagram_size {
                 sums.oversize_bytes += packet.bytes_in_flight();
                 continue;
@@ -54,11 +54,7 @@ impl Sums {
 }
 
 impl<R: 'static> Recovery<R> {
-    /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
-    /// and sets the timer for the others.
-    ///
-    /// A packet larger than a full datagram of the path was an MTU probe, or proved to be too
-    /// large: its loss is not a sign of congestion (RFC 9000 §14.4).
+    /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1).
     pub(super) fn detect_lost(
         &mut self,
         now: Instant,
@@ -66,12 +62,17 @@ impl<R: 'static> Recovery<R> {
         context: &Context,
         outcome: &mut Outcome<R>,
     ) {
+        let first = outcome.lost.len();
+        self.classify(now, space, &mut outcome.lost);
+        let fresh = outcome.lost.get(first..).unwrap_or_default();
+        let severity = self.severity(space, context, fresh);
+        outcome.persistent_congestion |= self.account(now, space, fresh, severity);
+    }
+
+    /// Moves the lost packets of a space to `lost`, and sets the timer for those that may still be
+    /// acknowledged.
+    fn classify(&mut self, now: Instant, space: Space, lost: &mut Vec<Settled<R>>) {
         let delay = self.reordering.delay(self.rtt.larger());
-        let duration = self.rtt.pto().saturating_add(context.peer_max_ack_delay);
-        let mut run = persistent::Run::new(
-            self.rtt.first_sample(),
-            duration.saturating_mul(persistent::THRESHOLD),
-        );
         let state = self.spaces.at(space);
         let Some(largest_acked) = state.largest_acked else {
             return;
@@ -80,7 +81,6 @@ impl<R: 'static> Recovery<R> {
             .skipped
             .overtaken_by(self.reordering.packets(), largest_acked);
         let mut loss_time = None;
-        let lost_before = outcome.lost.len();
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
@@ -92,40 +92,67 @@ impl<R: 'static> Recovery<R> {
                 loss_time = Some(packet.time_sent + delay);
                 false
             },
-            |pn, packet| outcome.lost.push(Settled { pn, packet }),
+            |pn, packet| lost.push(Settled { pn, packet }),
         );
         state.sent.compact();
         state.loss_time = loss_time;
+    }
+
+    /// Returns whether packets that were lost together amount to persistent congestion (RFC 9002
+    /// §7.6).
+    fn severity(&mut self, space: Space, context: &Context, lost: &[Settled<R>]) -> Severity {
+        let duration = self.rtt.pto().saturating_add(context.peer_max_ack_delay);
+        let mut run = persistent::Run::new(
+            self.rtt.first_sample(),
+            duration.saturating_mul(persistent::THRESHOLD),
+        );
         let datagram_size = self.datagram_size;
-        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
-        for Settled { pn, packet } in fresh {
+        let state = self.spaces.at(space);
+        for Settled { pn, packet } in lost {
             let counts =
                 packet.ack_eliciting && packet.size <= datagram_size && *pn >= state.first_pn;
             run.on_lost(&state.skipped, *pn, counts.then_some(packet.time_sent));
         }
-        let sums = Sums::of(fresh, datagram_size, &mut self.lost);
+        if run.is_persistent() {
+            Severity::PersistentCongestion
+        } else {
+            Severity::Congestion
+        }
+    }
+
+    /// Takes lost packets out of the bytes in flight, and reports those to the controller that are
+    /// a sign of congestion. Returns true if it was told of persistent congestion.
+    ///
+    /// A packet larger than a full datagram of the path was an MTU probe, or proved to be too
+    /// large: its loss is not a sign of congestion (RFC 9000 §14.4).
+    fn account(
+        &mut self,
+        now: Instant,
+        space: Space,
+        lost: &[Settled<R>],
+        severity: Severity,
+    ) -> bool {
+        let state = self.spaces.at(space);
+        let sums = Sums::of(lost, self.datagram_size, &mut self.lost);
         state.eliciting_in_flight -= sums.eliciting;
         self.totals.packets_lost += sums.count;
         self.ecn.on_lost(sums.marked);
-        self.abroad.on_settled(sums.abroad);
+        self.left_paths.on_settled(sums.on_left_paths);
         self.bytes_in_flight -= sums.oversize_bytes;
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= sums.bytes;
         self.delivery.on_lost(sums.bytes);
         let Some(newest) = self.lost.last() else {
-            return;
+            return false;
         };
         let episode = self
             .episode
             .on_lost(now, newest.time_sent, self.lost.len() as u64);
-        state.remember(now, episode, datagram_size, fresh);
-        let severity = if run.is_persistent() {
-            outcome.persistent_congestion = true;
+        state.remember(now, episode, self.datagram_size, lost);
+        let is_persistent = severity == Severity::PersistentCongestion;
+        if is_persistent {
             self.rtt.on_persistent_congestion();
-            Severity::PersistentCongestion
-        } else {
-            Severity::Congestion
-        };
+        }
         self.controller.on_lost(&Lost {
             now,
             packets: &self.lost,
@@ -139,5 +166,6 @@ impl<R: 'static> Recovery<R> {
         });
         self.lost.clear();
         self.update_pace(now);
+        is_persistent
     }
 }

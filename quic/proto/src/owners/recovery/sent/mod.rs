@@ -1,8 +1,7 @@
-//! Sent packets waiting for their acknowledgement.
+//! Sent packets waiting for their acknowledgement, and their fates.
 
 pub(super) mod late;
 pub(super) mod left_paths;
-pub(super) mod outcome;
 pub(super) mod skipped;
 
 use std::{collections::VecDeque, time::Instant};
@@ -24,6 +23,8 @@ mod tests;
 const BEYOND_FULL: usize = 2 * ACK_ONLY_PACKETS;
 
 /// A sent packet waiting for its acknowledgement.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Debug)]
 pub struct SentPacket<R> {
     /// Time at which it was sent.
@@ -77,7 +78,7 @@ impl<R> SentPacket<R> {
 
     /// Returns the packet's share of the bytes in flight on paths that were left.
     #[inline]
-    pub fn bytes_abroad(&self) -> u64 {
+    pub fn bytes_on_left_paths(&self) -> u64 {
         if self.in_flight && self.snapshot.is_none() {
             self.size.into()
         } else {
@@ -88,19 +89,20 @@ impl<R> SentPacket<R> {
 
 /// Bytes in flight.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct InFlight {
     /// Bytes on the path in use.
-    pub here: u64,
+    pub on_active_path: u64,
     /// Bytes on paths that were left.
-    pub abroad: u64,
+    pub on_left_paths: u64,
 }
 
 impl InFlight {
     /// Adds a packet.
     #[inline]
     pub fn add<R>(&mut self, packet: &SentPacket<R>) {
-        self.here += packet.bytes_in_flight();
-        self.abroad += packet.bytes_abroad();
+        self.on_active_path += packet.bytes_in_flight();
+        self.on_left_paths += packet.bytes_on_left_paths();
     }
 }
 
@@ -402,5 +404,60 @@ impl<R> Entry<R> {
             State::Outstanding(packet) => Some(packet),
             State::Settled(_) => None,
         }
+    }
+}
+
+/// A packet whose fate is known.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settled<R> {
+    /// Packet number.
+    pub pn: PacketNumber,
+    /// The packet.
+    pub packet: SentPacket<R>,
+}
+
+/// Result of an ACK or a timeout. The caller clears and reuses it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome<R> {
+    /// Packets acknowledged for the first time.
+    pub acked: Vec<Settled<R>>,
+    /// Packets declared lost, oldest first.
+    pub lost: Vec<Settled<R>>,
+    /// The largest number in any ACK frame of ours that is now known to have arrived.
+    pub largest_acked_ack: Option<PacketNumber>,
+    /// True if an ack-eliciting packet was acknowledged.
+    pub progress: bool,
+    /// True if the losses amount to persistent congestion (RFC 9002 §7.6).
+    pub persistent_congestion: bool,
+}
+
+impl<R> Default for Outcome<R> {
+    fn default() -> Self {
+        Self {
+            acked: Vec::new(),
+            lost: Vec::new(),
+            largest_acked_ack: None,
+            progress: false,
+            persistent_congestion: false,
+        }
+    }
+}
+
+impl<R> Outcome<R> {
+    /// Releases the memory of the lists, if they are empty.
+    pub fn release_memory(&mut self) {
+        self.acked.shrink_to_fit();
+        self.lost.shrink_to_fit();
+    }
+
+    /// Clears the lists, but keeps their memory.
+    pub fn clear(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.largest_acked_ack = None;
+        self.progress = false;
+        self.persistent_congestion = false;
     }
 }

@@ -9,6 +9,7 @@ use crate::owners::streams::{Direction, StreamId};
 /// Each is reported once per wait: `Readable`, `Writable`, `Opened` and `Available` only after the
 /// corresponding call found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StreamEvent {
     /// The peer opened at least one stream: [`Streams::accept`](crate::owners::streams::Streams::accept).
     Opened(Direction),
@@ -41,6 +42,7 @@ pub struct Blocked {
 
 /// Data that an application is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Awaited {
     /// Nothing: every stream was received to its end.
     Nothing,
@@ -52,6 +54,7 @@ pub enum Awaited {
 
 /// End of a receiving part, as far as the peer has said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecvEnd {
     /// The stream is open.
     Open,
@@ -63,6 +66,7 @@ pub enum RecvEnd {
 
 /// Reason why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The send buffer is full; [`StreamEvent::Writable`](StreamEvent::Writable) follows.
     #[error("the send buffer is full")]
@@ -77,6 +81,7 @@ pub enum WriteError {
 
 /// Reason why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// No data is available; [`StreamEvent::Readable`](StreamEvent::Readable) follows.
     #[error("no data has arrived")]
@@ -94,6 +99,7 @@ pub enum ReadError {
 
 /// Data of a stream that is read in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chunk {
     /// Offset of the first byte in the stream.
     pub offset: u64,
@@ -103,6 +109,7 @@ pub struct Chunk {
 
 /// Reason why a stream cannot be reset with reliable data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResetAtError {
     /// The peer does not accept `RESET_STREAM_AT`.
     #[error("the peer does not accept RESET_STREAM_AT")]
@@ -115,4 +122,5 @@ pub enum ResetAtError {
 /// This part of the stream is closed, or never existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is closed")]
+#[non_exhaustive]
 pub struct ClosedStream;

@@ -18,6 +18,7 @@ pub trait Tally: fmt::Debug + Send + Sync {
 
 /// Bytes of a receiving half when it begins to be counted. Later ones are told to the [`Tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tallied {
     /// Bytes that the peer has sent, gaps included.
     pub received: u64,

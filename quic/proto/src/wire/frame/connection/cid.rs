@@ -7,6 +7,8 @@ use crate::wire::{
 };
 
 /// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewConnectionId {
     /// Sequence number of the connection id.
@@ -63,6 +65,8 @@ impl Encode for NewConnectionId {
 }
 
 /// `RETIRE_CONNECTION_ID` (RFC 9000 §19.16).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetireConnectionId {
     /// Sequence number of the connection id.

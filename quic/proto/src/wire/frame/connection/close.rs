@@ -6,6 +6,8 @@ use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::En
 ///
 /// When the frame is written, the reason is cut to [`limits::CLOSE_REASON`] bytes, and by
 /// [`FrameWriter::close`](crate::wire::frame::FrameWriter::close) to the bytes that fit.
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConnectionClose<'a> {
     /// Closed by the transport (0x1c).

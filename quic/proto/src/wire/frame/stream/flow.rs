@@ -10,6 +10,8 @@ use crate::wire::{
 const MAX_STREAM_COUNT: u64 = 1 << 60;
 
 /// `MAX_DATA` (RFC 9000 §19.9).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxData {
     /// Bytes the peer may send on all streams together.
@@ -29,6 +31,8 @@ impl MaxData {
 }
 
 /// `MAX_STREAM_DATA` (RFC 9000 §19.10).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxStreamData {
     /// The stream.
@@ -51,6 +55,8 @@ impl MaxStreamData {
 }
 
 /// `MAX_STREAMS` (RFC 9000 §19.11).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxStreams {
     /// Direction of the streams.
@@ -81,6 +87,8 @@ impl MaxStreams {
 }
 
 /// `DATA_BLOCKED` (RFC 9000 §19.12).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataBlocked {
     /// Limit that blocks the sender.
@@ -100,6 +108,8 @@ impl DataBlocked {
 }
 
 /// `STREAM_DATA_BLOCKED` (RFC 9000 §19.13).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamDataBlocked {
     /// The stream.
@@ -122,6 +132,8 @@ impl StreamDataBlocked {
 }
 
 /// `STREAMS_BLOCKED` (RFC 9000 §19.14).
+///
+/// Exhaustive: the specification of the frame fixes its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamsBlocked {
     /// Direction of the streams.

@@ -5,6 +5,8 @@ use std::fmt;
 use hybriq_tls::Side;
 
 /// Direction of a stream (RFC 9000 §2.1).
+///
+/// Exhaustive: RFC 9000 §2.1 has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// Both ends send.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{
     Cid, DropReason, Kind, Protected, Retry, TAG_LEN, VersionNegotiation,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     version::{LongType, Version},
 };
 use crate::wire::{Eof, Reader};
@@ -22,6 +22,7 @@ const DCID: usize = 6;
 
 /// A packet, as far as it can be read without keys.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Decoded<'a> {
     /// A packet with frames, still encrypted.
     Protected(Protected<'a>),

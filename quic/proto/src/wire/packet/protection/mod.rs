@@ -41,11 +41,13 @@ pub const fn integrity_limit(suite: Suite) -> u64 {
 /// The packet is not what the owner of the key sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet failed to decrypt")]
+#[non_exhaustive]
 pub struct Undecryptable;
 
 /// The AEAD refused to encrypt; the packet must not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet could not be encrypted")]
+#[non_exhaustive]
 pub struct SealError;
 
 /// Encrypts or decrypts the payloads of one direction until the next key update
@@ -189,7 +191,7 @@ pub(super) const PN_LEN_MASK: u8 = 0x03;
 /// Returns the protected bits of the first byte: four in a long header, five in a short one (RFC
 /// 9001 §5.4.1).
 const fn protected_bits(first: u8) -> u8 {
-    if first & super::first_byte::LONG == 0 {
+    if first & super::header_bits::LONG == 0 {
         0x1f
     } else {
         0x0f

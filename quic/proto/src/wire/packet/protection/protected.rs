@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::wire::packet::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
     Undecryptable, Version,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     number,
 };
 
@@ -20,6 +20,7 @@ pub(in crate::wire::packet) const KEY_PHASE: u8 = 0x04;
 
 /// A packet whose header is still protected and whose payload is still encrypted.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Protected<'a> {
     /// Type of the packet, which selects its keys.
     pub kind: Kind,
@@ -124,6 +125,7 @@ pub struct Unprotected<'a> {
 
 /// Reason why a payload cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The packet was not sealed with this key: drop it, and count it (RFC 9001 §6.6).
     #[error("packet failed to decrypt")]

@@ -11,6 +11,7 @@ mod tests;
 
 /// Size of the datagram that a challenge was sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expanded {
     /// The full 1200 bytes: an answer also shows that the path carries them.
     Full,
@@ -20,6 +21,7 @@ pub enum Expanded {
 
 /// How long to wait for an answer.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Patience {
     /// Time until the first repetition; it doubles each time, as for an Initial packet.
     pub interval: Duration,
@@ -40,6 +42,7 @@ impl Patience {
 
 /// The answer to a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answered {
     /// Time at which the challenge was sent.
     pub sent_at: Instant,

@@ -14,6 +14,7 @@ mod tests;
 
 /// The keys of one direction at one level.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DirectionKeys {
     /// Protects headers.
     pub header: HeaderKey,
@@ -40,6 +41,7 @@ impl DirectionKeys {
 
 /// The keys of both directions at one level.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct KeyPair {
     /// Keys for packets that we send.
     pub local: DirectionKeys,

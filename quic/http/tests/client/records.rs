@@ -81,11 +81,12 @@ struct Host {
 fn host(groups: impl IntoIterator<Item = Group>) -> Host {
     let certificate = Certificate::of("server.test");
     let groups: Vec<_> = groups.into_iter().collect();
-    let config = match groups.is_empty() {
-        true => certificate.config(),
-        false => certificate
+    let config = if groups.is_empty() {
+        certificate.config()
+    } else {
+        certificate
             .config()
-            .key_exchange(KeyExchange::Exactly(groups)),
+            .key_exchange(KeyExchange::Exactly(groups))
     };
     Host {
         server: run_with(Server::builder(), config, Router::new()),
@@ -288,16 +289,16 @@ async fn a_name_server_leads_to_http3_and_its_nonsense_to_http2() {
     let host = host([]);
     let port = host.port();
     let (h2, h3) = (Version::HTTP_2, Version::HTTP_3);
-    let records = |records: &[Vec<u8>]| Answer::Records(records.to_vec(), None);
+    let records = |records: Vec<Vec<u8>>| Answer::Records(records, None);
     let named = port.to_be_bytes();
     let good = rdata(1, "server.test", &[H3]);
     let of_owner = rdata(1, "", &[H3, (3, &named)]);
     let ech: (u16, &[u8]) = (5, &[0, 4, 0xfe, 0x0d, 0, 0]);
     for (answer, version) in [
-        (records(&[good.clone()]), h3),
+        (records(vec![good.clone()]), h3),
         (Answer::Records(vec![of_owner], Some("server.test")), h3),
-        (records(&[rdata(1, "server.test", &[H3, ech])]), h3),
-        (records(&[]), h2),
+        (records(vec![rdata(1, "server.test", &[H3, ech])]), h3),
+        (records(vec![]), h2),
         (Answer::Failure(2), h2),
         (Answer::Failure(3), h2),
         (Answer::Failure(5), h2),
@@ -305,10 +306,10 @@ async fn a_name_server_leads_to_http3_and_its_nonsense_to_http2() {
         (Answer::Bytes(b""), h2),
         (Answer::Bytes(&[0xff; 300]), h2),
         // One that is malformed spoils the others (RFC 9460 §2.2).
-        (records(&[good.clone(), vec![0, 1]]), h2),
-        (records(&[good, rdata(1, "", &[(3, b"1")])]), h2),
+        (records(vec![good.clone(), vec![0, 1]]), h2),
+        (records(vec![good, rdata(1, "", &[(3, b"1")])]), h2),
         // An alias to itself, whatever its name is.
-        (records(&[rdata(0, "loop.test", &[])]), h2),
+        (records(vec![rdata(0, "loop.test", &[])]), h2),
     ] {
         let (address, queries) = name_server(answer.clone()).await;
         let known = Arc::new(Semaphore::new(0));

@@ -36,6 +36,10 @@ const TLS13: u16 = 0x0304;
 /// Nothing here is authenticated, and the rest of the message may still be refused by the TLS
 /// library. It holds one copy of the message and bounded lists.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says whether an extension is there"
+)]
 pub struct ClientHello {
     message: Bytes,
     /// Cipher suites first, then signature schemes.

@@ -42,13 +42,10 @@ impl SystemRecords {
     /// Takes the name servers of the system's configuration, `/etc/resolv.conf` on Unix.
     ///
     /// # Errors
-    /// The configuration cannot be read, or the system has none that is known here: use
-    /// [`with_servers`](Self::with_servers).
+    /// The configuration cannot be read; [`with_servers`](Self::with_servers) needs none.
+    #[cfg(any(unix, windows))]
     pub fn new() -> io::Result<Self> {
-        #[cfg(any(unix, windows))]
         let builder = TokioResolver::builder_tokio().map_err(io::Error::other)?;
-        #[cfg(not(any(unix, windows)))]
-        let builder = return Err(io::ErrorKind::Unsupported.into());
         builder.build().map(Self).map_err(io::Error::other)
     }
 

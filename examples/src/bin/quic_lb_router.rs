@@ -11,7 +11,7 @@ use tokio::{net::UdpSocket, time::timeout};
 
 /// Most addresses of clients at once, and the time after which a silent one is forgotten.
 const CLIENTS: usize = 10_000;
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// Routes to servers with ids of one byte.
 #[derive(Debug, clap::Parser)]

@@ -110,9 +110,9 @@ enum Fate {
 }
 
 /// A server whose connections have these fates, in order. Tells about every request.
-async fn server(fates: &[Fate]) -> (std::net::SocketAddr, mpsc::UnboundedReceiver<()>) {
+async fn server(fates: &'static [Fate]) -> (std::net::SocketAddr, mpsc::UnboundedReceiver<()>) {
     let (tell, told) = mpsc::unbounded_channel();
-    let fates = std::sync::Mutex::new(fates.to_vec().into_iter());
+    let fates = std::sync::Mutex::new(fates.iter().copied());
     let address = listen("h2", move |mut stream| {
         let (fate, tell) = (fates.lock().unwrap().next(), tell.clone());
         async move {

@@ -130,8 +130,7 @@ async fn refused_early_data_is_sent_again() {
 const TABLE: &[u8] = &[0, 4, 5, 1, 0x50, 0, 7, 16];
 
 async fn tell(connection: &hybriq::Connection<impl Stage>, settings: &[u8]) -> SendStream {
-    let opened = soon(connection.open_uni()).await;
-    let mut control = opened.ok().expect("a stream");
+    let mut control = soon(connection.open_uni()).await.unwrap();
     control.write_all(settings).await.unwrap();
     control
 }

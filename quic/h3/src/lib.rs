@@ -40,6 +40,7 @@
 pub mod adapter;
 mod connection;
 mod error;
+mod inbox;
 mod message;
 mod priority;
 pub mod qpack;
@@ -50,6 +51,7 @@ mod wire;
 pub use connection::{Config, Connection, Critical, Event, Inserted, TooLarge, put_data_head};
 pub use error::{Code, Scope, Violation};
 pub use hybriq_proto::{Side, StreamId, owners::streams::Priority};
+pub use inbox::{DATAGRAM_OVERHEAD, Inbox};
 pub use message::{Head, Protocol, content_length};
 pub use priority::priority;
 pub use stream::{Received, Receiver, Start, Uni, UniReceiver};

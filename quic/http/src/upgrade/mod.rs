@@ -1,5 +1,6 @@
 //! Requests whose streams are handed to another protocol.
 
+mod datagrams;
 mod http2;
 mod http3;
 
@@ -18,6 +19,7 @@ use tokio::{
 
 use self::http2::{Frames, PART};
 pub(crate) use self::{
+    datagrams::{Datagrams, TakesDatagrams},
     http2::{Outcome, Rest, Use, tunnel},
     http3::Tunnel,
 };

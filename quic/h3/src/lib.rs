@@ -56,7 +56,8 @@ pub use message::{Head, Protocol, content_length};
 pub use priority::priority;
 pub use stream::{Received, Receiver, Start, Uni, UniReceiver};
 pub use wire::{
-    datagram::{datagram_head_len, put_datagram_head, read_datagram},
+    capsule::{DatagramCapsules, put_datagram_capsule_head},
+    datagram::{datagram_head_len, put_datagram_head, read_context, read_datagram},
     settings::Settings,
 };
 

@@ -84,7 +84,8 @@
 //! # Other protocols
 //! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
 //! WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
-//! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions.
+//! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions, and [`ServerBuilder::connect_udp`] tunnels
+//! for UDP: [`masque`].
 //!
 //! # Access log
 //! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection.
@@ -128,7 +129,7 @@ pub use services::{
     AccessEntry, AccessLog, Logged, LoggedFuture, PostQuantum, PostQuantumFuture,
     PostQuantumService, Refusal,
 };
-pub use upgrade::{Upgrade, Upgraded};
+pub use upgrade::{Upgrade, Upgraded, masque};
 pub use versions::{
     http3::StreamError,
     interim::{Interim, InterimError, OnInterim},

@@ -5,10 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use bytes::Bytes;
-use hybriq::{Connection, StreamId, stats::Census, tls::Side};
-use hybriq_h3::{Inbox, Violation, read_datagram};
+use bytes::{BufMut as _, Bytes};
+use hybriq::{Connection, StreamId, error::SendDatagramError, stats::Census, tls::Side};
+use hybriq_h3::{Inbox, Violation, datagram_head_len, put_datagram_head, read_datagram};
 use tokio::sync::oneshot;
+
+use crate::versions::http3::Link;
 
 /// Number of requests that are remembered after their end, so that datagrams that come late for them are dropped.
 const REMEMBERED: usize = 64;
@@ -148,5 +150,77 @@ struct Reading(Datagrams);
 impl Drop for Reading {
     fn drop(&mut self) {
         self.0.lock().readers -= 1;
+    }
+}
+
+/// The datagrams of one request. Dropping this forgets the request.
+pub(crate) struct Flow {
+    datagrams: Datagrams,
+    link: Arc<Link>,
+    connection: Connection,
+    id: StreamId,
+}
+
+impl Flow {
+    pub(crate) fn new(
+        datagrams: Datagrams,
+        link: Arc<Link>,
+        connection: Connection,
+        id: StreamId,
+    ) -> Self {
+        Self {
+            datagrams,
+            link,
+            connection,
+            id,
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Gives the datagrams of the request to this from now on, and those that came before, until it is
+    /// [over](Self::end).
+    pub(crate) fn begin(&self, taker: Arc<dyn TakesDatagrams>) {
+        self.datagrams.add(&self.connection, self.id, taker);
+    }
+
+    /// Takes no more datagrams.
+    pub(crate) fn end(&self) {
+        self.datagrams.remove(self.id);
+    }
+
+    /// Returns true if datagrams may be sent: the peer takes them, by settings that have arrived (RFC 9297 §2.1.1).
+    pub(crate) fn is_taken(&self) -> bool {
+        self.link.takes_datagrams()
+    }
+
+    /// Returns the largest size of a datagram now, in bytes. `None` if the peer takes none.
+    pub(crate) fn max_size(&self) -> Option<usize> {
+        let most = self.connection.max_datagram_size()?;
+        most.checked_sub(datagram_head_len(self.id))
+    }
+
+    /// Sends a datagram of two parts.
+    pub(crate) fn send(&self, head: &[u8], payload: &[u8]) -> Result<(), SendDatagramError> {
+        let mut datagram = Vec::with_capacity(payload.len() + head.len() + 8);
+        put_datagram_head(self.id, &mut datagram);
+        datagram.put(head);
+        datagram.put(payload);
+        self.connection.send_datagram(datagram.into())
+    }
+
+    /// Ends the request because the peer broke a rule.
+    pub(crate) fn abort(&self, violation: Violation) {
+        let code = violation.code().0;
+        self.connection.reset_stream(self.id, code, 0);
+        self.connection.stop_stream(self.id, code);
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.end();
     }
 }

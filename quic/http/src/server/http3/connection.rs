@@ -23,7 +23,7 @@ use crate::{
         connections::{Account, Admission, HTTP3_REQUEST, Hosts, Share, Standing, Watched},
         state::{Connect, Features, Shared},
     },
-    upgrade::Datagrams,
+    upgrade::{Datagrams, masque::WAITING},
     versions::http3::{Link, Setup, Transport},
     webtransport::Sessions,
 };
@@ -129,10 +129,13 @@ impl Established {
 fn setup(limits: &Limits, features: Features) -> (Setup, Option<Sessions>, Option<Datagrams>) {
     let mut setup = Setup::new(limits.most_fields());
     setup.tables(limits.most_table());
-    if features.connect == Connect::Extended {
+    if features.connect >= Connect::Extended {
         setup.extended_connect();
     }
+    let has_udp = features.connect == Connect::Udp;
+    setup.config.settings.h3_datagram |= has_udp;
     let waiting = features.webtransport.map(|limits| limits.waiting_datagrams);
+    let waiting = waiting.or(has_udp.then_some(WAITING));
     let datagrams = waiting.map(Datagrams::new);
     let sessions = features.webtransport.zip(datagrams.clone());
     let sessions = sessions.map(|(mut webtransport, datagrams)| {

@@ -21,7 +21,7 @@ use crate::{
         connections::Kind,
         state::{Connect, Phase},
     },
-    upgrade::{Give, Tunnel, Upgrade},
+    upgrade::{Flow, Give, Tunnel, Upgrade},
     versions::http3::{Recv, Send},
     webtransport::{self, Choice, Reservation, Sessions, Start, WebTransport},
 };
@@ -83,10 +83,16 @@ impl Offer {
     ) -> Result<Self, Refusal> {
         let protocol = protocol.as_str();
         let id = recv.id();
-        let (upgrade, give) = Upgrade::over_quic(protocol);
+        let is_session = webtransport::is_webtransport(protocol);
+        let datagrams = quic.datagrams.clone().filter(|_| !is_session);
+        let flow = datagrams.map(|datagrams| {
+            let connection = established.connection.clone();
+            Flow::new(datagrams, quic.link.clone(), connection, id)
+        });
+        let (upgrade, give) = Upgrade::over_quic(protocol, flow);
         let mut session = Session::None;
         let (mut reservation, mut choice) = (None, None);
-        if webtransport::is_webtransport(protocol) {
+        if is_session {
             let sessions = quic.sessions.clone();
             let refusal = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
             let sessions = sessions.ok_or(refusal)?;
@@ -116,7 +122,7 @@ impl Offer {
             let (request_for_session, chosen) = WebTransport::new(upgrade, protocols, start);
             choice = Some(chosen);
             request.extensions_mut().insert(request_for_session);
-        } else if quic.shared.features.connect == Connect::Extended {
+        } else if quic.shared.features.connect >= Connect::Extended {
             request.extensions_mut().insert(upgrade);
         } else {
             return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));

@@ -306,7 +306,7 @@ fn builder(
         .max_frame_size(FRAME)
         .keep_alive_interval(limits.stall_time)
         .keep_alive_timeout(limits.stall_time.min(PING_TIME));
-    if connect == Connect::Extended {
+    if connect >= Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
     builder

@@ -27,7 +27,6 @@
 //! use axum::Router;
 //! use hybriq::{Identity, ServerConfig, TransportConfig};
 //! use hybriq_http::{Server, masque::{Decision, Proxy, is_global}};
-//! use tower_layer::Layer;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +37,7 @@
 //!     let config = ServerConfig::new(Identity::from_pem_files("cert.pem", "key.pem")?);
 //!     let config = config.transport(TransportConfig::new().datagram_size(1350));
 //!     let server = Server::builder().connect_udp().bind("[::]:443", config)?;
-//!     server.serve(proxy.layer(Router::new())).await?;
+//!     server.serve(Router::new().layer(proxy)).await?;
 //!     Ok(())
 //! }
 //! ```

@@ -6,9 +6,10 @@ use crate::{
     Limits,
     server::{
         fields::{PLACE, map_of_fields},
-        state::Features,
+        state::{Connect, Features},
         tcp::{self, LEAST_BUFFER},
     },
+    upgrade::masque::WAITING,
     versions::http2::inflow,
     webtransport,
 };
@@ -119,9 +120,12 @@ impl WorstCaseMemory {
         let buffer = list.max(LEAST_BUFFER as u64);
         let parts = tcp::SEND_BUFFER as u64 / PART + 1;
         let at_once = u64::from(tcp::STREAMS);
+        // Sessions count theirs.
+        let has_waiting = features.connect == Connect::Udp && sessions.is_none();
+        let waiting = if has_waiting { WAITING as u64 } else { 0 };
         Self {
             transport: config.worst_case_memory(),
-            http3: HTTP3 + of_tables(limits.most_table()),
+            http3: HTTP3 + of_tables(limits.most_table()) + waiting,
             http3_requests: requests.saturating_mul(request),
             sessions: sessions.map_or(0, |limits| of_sessions(&limits, streams)),
             handshake: TCP + MESSAGE,

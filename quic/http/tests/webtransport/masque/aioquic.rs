@@ -1,6 +1,6 @@
 //! aioquic as the client of our proxy.
 
-use std::{env, path::Path, process::Stdio};
+use std::{path::Path, process::Stdio};
 
 use hybriq_http::{
     Server,
@@ -8,7 +8,7 @@ use hybriq_http::{
 };
 use tokio::process::Command;
 
-use super::echo;
+use super::{File, echo};
 use crate::support::{Certificate, installed, run_with, soon};
 
 #[tokio::test]
@@ -25,19 +25,16 @@ async fn aioquic_uses_a_tunnel() {
     let router = axum::Router::new().route("/.well-known/masque/udp/{*target}", none);
     let builder = Server::builder().connect_udp();
     let server = run_with(builder, Certificate::shared().config(), router.layer(proxy));
-    let name = format!("hybriq-masque-{}.der", std::process::id());
-    let certificate = env::temp_dir().join(name);
-    std::fs::write(&certificate, Certificate::shared().der()).unwrap();
+    let certificate = File::new("aioquic.der", &Certificate::shared().der());
     let client = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webtransport/masque/client.py"))
         .arg(server.address().port().to_string())
-        .arg(&certificate)
+        .arg(&certificate.0)
         .arg(echo().await.port().to_string())
         .stderr(Stdio::inherit())
         .kill_on_drop(true)
         .output();
     let output = soon(client).await.unwrap();
-    let _ = std::fs::remove_file(certificate);
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "status 403 hybriq; error=destination_ip_prohibited\n\

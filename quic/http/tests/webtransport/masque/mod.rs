@@ -1,12 +1,14 @@
-//! CONNECT-UDP (RFC 9298): our proxy with our own client, with one that breaks rules, and with aioquic.
+//! CONNECT-UDP (RFC 9298): our proxy with our own client, with one that breaks rules, with aioquic and with masque-go.
 
 mod aioquic;
 mod hostile;
+mod masque_go;
 mod tunnels;
 
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -107,6 +109,24 @@ impl Host {
             }
         })
         .await;
+    }
+}
+
+/// A file for a judge, until it is dropped.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let name = format!("hybriq-masque-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -13,6 +13,7 @@ const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
 const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
 const CHANNEL_BINDING: &str = env!("CARGO_BIN_EXE_channel_binding");
+const MASQUE: &str = env!("CARGO_BIN_EXE_masque");
 const MIGRATING_CLIENT: &str = env!("CARGO_BIN_EXE_migrating_client");
 const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
 const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
@@ -278,6 +279,25 @@ fn an_answer_that_is_bound_to_a_connection_is_worth_nothing_on_another() {
         said.contains("passed on to another connection: false"),
         "{said}"
     );
+}
+
+#[test]
+fn a_connection_runs_inside_of_another() {
+    absent("masque-ca.key");
+    let output = Command::new(MASQUE)
+        .args(["--listen", "127.0.0.1:0", "--ca"])
+        .arg(absent("masque-ca.pem"))
+        .output()
+        .unwrap();
+    let said = stdout(&output);
+    for line in [
+        "outside: X25519MLKEM768",
+        "inside: X25519MLKEM768",
+        "received: hello through the tunnel",
+        "the target sees the proxy: true",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
 }
 
 #[test]

@@ -156,6 +156,7 @@ violations! {
     // Datagrams.
     DatagramBeyondLimit: Connection H3_ID_ERROR, "an HTTP Datagram for a stream beyond the limit", "RFC 9297 §2.1";
     DatagramId: Connection H3_DATAGRAM_ERROR, "an HTTP Datagram whose stream id cannot be", "RFC 9297 §2.1";
+    DatagramCapsuleTooLong: Stream H3_MESSAGE_ERROR, "a DATAGRAM capsule with more than its protocol allows", "RFC 9297 §3.5, RFC 9298 §5";
     // Sessions of WebTransport.
     CapsuleLength: Stream H3_MESSAGE_ERROR, "a capsule whose length does not fit its content", "RFC 9297 §3.3";
     CapsuleCut: Stream H3_MESSAGE_ERROR, "a stream that ends inside a capsule", "RFC 9297 §3.3";

@@ -40,6 +40,7 @@
 pub mod adapter;
 mod connection;
 mod error;
+mod inbox;
 mod message;
 mod priority;
 pub mod qpack;
@@ -50,11 +51,13 @@ mod wire;
 pub use connection::{Config, Connection, Critical, Event, Inserted, TooLarge, put_data_head};
 pub use error::{Code, Scope, Violation};
 pub use hybriq_proto::{Side, StreamId, owners::streams::Priority};
+pub use inbox::{DATAGRAM_OVERHEAD, Inbox};
 pub use message::{Head, Protocol, content_length};
 pub use priority::{priority, response_priority};
 pub use stream::{Received, Receiver, Start, Uni, UniReceiver};
 pub use wire::{
-    datagram::{datagram_head_len, put_datagram_head, read_datagram},
+    capsule::{DatagramCapsules, put_datagram_capsule_head},
+    datagram::{datagram_head_len, put_datagram_head, read_context, read_datagram},
     settings::Settings,
 };
 

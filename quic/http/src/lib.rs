@@ -84,7 +84,8 @@
 //! # Other protocols
 //! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
 //! WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
-//! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions.
+//! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions, and [`ServerBuilder::connect_udp`] tunnels
+//! for UDP: [`masque`].
 //!
 //! # Access log
 //! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection. [`EndLog`] tells when
@@ -136,7 +137,7 @@ pub use services::{
     LoggedFuture, Outcome, PostQuantum, PostQuantumFuture, PostQuantumService, Refusal, StallTime,
     StallTimed, StallTimedFuture,
 };
-pub use upgrade::{Upgrade, Upgraded};
+pub use upgrade::{Upgrade, Upgraded, masque};
 pub use versions::{
     http3::StreamError,
     interim::{Interim, InterimError, OnInterim},

@@ -1,5 +1,5 @@
 //! WebTransport over HTTP/3 without I/O (draft-ietf-webtrans-http3): settings of its dialects, capsules, codes, flow
-//! control, and what waits for sessions.
+//! control, and the streams that wait for sessions.
 //!
 //! Sections of the draft are those of draft 15.
 //!
@@ -45,7 +45,7 @@ pub(crate) use dialect::{is_announced, keeps_windows};
 pub use flow::Windows;
 pub use protocols::{AVAILABLE_PROTOCOLS, PROTOCOL, choice, offer, offered};
 pub use session::{Event, Session};
-pub use waiting::{Bounds, Held, Inbox, OVERHEAD, STREAM_OVERHEAD, Waiting};
+pub use waiting::{Bounds, Held, STREAM_OVERHEAD, Waiting};
 
 use crate::wire::{
     frame::{WEBTRANSPORT_STREAM, uni},

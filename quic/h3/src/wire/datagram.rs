@@ -23,17 +23,30 @@ pub fn put_datagram_head(stream: StreamId, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// It names no stream, which ends the connection.
-pub fn read_datagram(mut datagram: Bytes) -> Result<(StreamId, Bytes), Violation> {
+pub fn read_datagram(datagram: Bytes) -> Result<(StreamId, Bytes), Violation> {
+    let (quarter, payload) = split(datagram)
+        .filter(|(quarter, _)| *quarter <= MAX_QUARTER)
+        .ok_or(Violation::DatagramId)?;
+    Ok((StreamId(4 * quarter), payload))
+}
+
+/// Returns the context id before the payload of an HTTP Datagram of UDP proxying, and the payload (RFC 9298 §4); `None`
+/// if there is no whole id.
+pub fn read_context(datagram: Bytes) -> Option<(u64, Bytes)> {
+    split(datagram)
+}
+
+/// Takes an integer off the front of a datagram.
+fn split(mut datagram: Bytes) -> Option<(u64, Bytes)> {
     let mut rest = &datagram[..];
-    let quarter = varint::read(&mut rest).filter(|quarter| *quarter <= MAX_QUARTER);
-    let stream = StreamId(4 * quarter.ok_or(Violation::DatagramId)?);
+    let number = varint::read(&mut rest)?;
     if rest.is_empty() {
         // An empty slice would keep the memory of the whole.
-        return Ok((stream, Bytes::new()));
+        return Some((number, Bytes::new()));
     }
     let len = datagram.len() - rest.len();
     datagram.advance(len);
-    Ok((stream, datagram))
+    Some((number, datagram))
 }
 
 #[cfg(test)]

@@ -72,6 +72,13 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
+    pub(crate) const fn new() -> Self {
+        Self {
+            bytes: [0; 16],
+            len: 0,
+        }
+    }
+
     /// Returns true if the beginning of an integer was taken.
     pub(crate) const fn is_begun(&self) -> bool {
         self.len > 0

@@ -134,11 +134,13 @@ pub(super) enum Hints {
 }
 
 /// Whether extended CONNECT requests are allowed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Connect {
     #[default]
     Refused,
     Extended,
+    /// With HTTP Datagrams.
+    Udp,
 }
 
 impl Shared {

@@ -1,13 +1,15 @@
 //! Requests whose streams are handed to another protocol.
 
+mod datagrams;
 mod http2;
 mod http3;
+pub mod masque;
 mod stand_in;
 
 use std::{
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -19,6 +21,7 @@ use tokio::{
 
 use self::http2::{Frames, PART};
 pub(crate) use self::{
+    datagrams::{Datagrams, Flow, TakesDatagrams},
     http2::{Outcome, Rest, Use, tunnel},
     http3::Tunnel,
     stand_in::{STAND_IN, StandIn},
@@ -61,6 +64,8 @@ use crate::versions::http2::inflow::Reader;
 pub struct Upgrade {
     protocol: Arc<str>,
     pending: Arc<Mutex<Option<Pending>>>,
+    /// Its datagrams, until they are taken.
+    datagrams: Arc<Mutex<Option<Flow>>>,
 }
 
 enum Pending {
@@ -107,10 +112,23 @@ impl Upgrade {
         (Self::new(protocol, pending), rest)
     }
 
-    /// Returns an upgrade over HTTP/3, and the half that gets its stream.
-    pub(crate) fn over_quic(protocol: &str) -> (Self, Give) {
+    /// Returns an upgrade over HTTP/3 with its datagrams, if it has any, and the half that gets its stream.
+    pub(crate) fn over_quic(protocol: &str, datagrams: Option<Flow>) -> (Self, Give) {
         let (give, stream) = oneshot::channel();
-        (Self::new(protocol, Pending::Quic(stream)), give)
+        let upgrade = Self::new(protocol, Pending::Quic(stream));
+        *upgrade.datagrams() = datagrams;
+        (upgrade, give)
+    }
+
+    fn datagrams(&self) -> MutexGuard<'_, Option<Flow>> {
+        self.datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the datagrams of the request, if it has any.
+    fn take_datagrams(&self) -> Option<Flow> {
+        self.datagrams().take()
     }
 
     /// Returns true if the service has dropped all clones of this one.
@@ -122,6 +140,7 @@ impl Upgrade {
         Self {
             protocol: protocol.into(),
             pending: Arc::new(Mutex::new(Some(pending))),
+            datagrams: Arc::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use hybriq_h3::{
 
 use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions, terms};
 use crate::{
-    upgrade::Tunnel,
+    upgrade::{Datagrams, Tunnel},
     versions::http3::{Link, Setup, Transport},
 };
 
@@ -94,7 +94,9 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let port = uri.port_u16().unwrap_or(443);
     let connection = reach(endpoint, &host, port).await?;
     let mut setup = Setup::new(MAX_FIELD_SECTION);
-    let sessions = Sessions::new(Limits::default(), &mut setup);
+    let limits = Limits::default();
+    let datagrams = Datagrams::new(limits.waiting_datagrams);
+    let sessions = Sessions::new(limits, datagrams, &mut setup);
     let link = Link::begin(Transport::Established(connection.clone()), setup).await;
     let link = link.map_err(ConnectError::Connection)?;
     let open = async {

@@ -8,18 +8,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{Connection, StreamId, stats::Census};
+use hybriq::{StreamId, stats::Census};
 use hybriq_h3::{
-    Code, Violation, read_datagram,
+    Code,
     webtransport::{Bounds, Terms, Waiting, Windows, announce},
 };
-use tokio::sync::oneshot;
 
 use super::{
     Limits,
     shared::{Arrived, Shared},
 };
-use crate::versions::http3::{Setup, TakesStreams};
+use crate::{
+    upgrade::Datagrams,
+    versions::http3::{Setup, TakesStreams},
+};
 
 /// The sessions of a connection. Clones share them.
 #[derive(Clone)]
@@ -37,16 +39,15 @@ pub(crate) struct Reservation {
 
 struct Table {
     limits: Limits,
+    datagrams: Datagrams,
     places: HashMap<StreamId, Place>,
-    /// What came before its session.
+    /// Streams that came before their session.
     waiting: Waiting<Arrived>,
     /// Number of tasks.
     tasks: usize,
-    /// Ends the task that reads the datagrams when it is dropped. `None` while there is no session.
-    reader: Option<oneshot::Sender<()>>,
 }
 
-/// A task of a session, or of all, until this is dropped.
+/// A task of a session, until this is dropped.
 pub(super) struct Task(Sessions);
 
 impl Drop for Task {
@@ -89,18 +90,17 @@ impl TakesStreams for Sessions {
 }
 
 impl Sessions {
-    /// Makes the sessions of a connection, and announces them in its settings.
-    pub(crate) fn new(limits: Limits, setup: &mut Setup) -> Self {
+    /// Makes the sessions of a connection with these datagrams, and announces them in its settings.
+    pub(crate) fn new(limits: Limits, datagrams: Datagrams, setup: &mut Setup) -> Self {
         let sessions = Self(Arc::new(Mutex::new(Table {
             limits,
+            datagrams,
             places: HashMap::new(),
             waiting: Waiting::new(Bounds::new(
                 limits.waiting_streams,
                 limits.waiting_stream_bytes,
-                limits.waiting_datagrams,
             )),
             tasks: 0,
-            reader: None,
         })));
         setup.extended_connect();
         let settings = &mut setup.config.settings;
@@ -164,8 +164,6 @@ impl Sessions {
         let held = table.waiting.held();
         let (streams, bytes) = held.streams;
         census.add("streams without session", streams, bytes);
-        let (datagrams, bytes) = held.datagrams;
-        census.add("datagrams without session", datagrams, bytes);
         census.add_of::<u64>("numbers of sessions that are over", held.gone);
         census.add("tasks of sessions", table.tasks, 0);
         drop(table);
@@ -199,70 +197,18 @@ impl Sessions {
         }
     }
 
-    /// Takes a datagram of the peer.
-    fn on_datagram(&self, id: StreamId, data: Bytes) {
-        let mut table = self.lock();
-        if let Some(session) = table.session(id) {
-            drop(table);
-            return session.on_datagram(data);
-        }
-        table.waiting.push_datagram(id, data);
-    }
-
     /// Adds a session, and gives it what came before.
     pub(super) fn add(&self, session: &Arc<Shared>) {
         let id = session.id;
         let mut table = self.lock();
         table.places.insert(id, Place::Open(session.clone()));
-        let (streams, datagrams) = table.waiting.take(id);
-        let reader = table.reader.is_none().then(|| {
-            let (reader, ended) = oneshot::channel();
-            table.reader = Some(reader);
-            ended
-        });
+        let streams = table.waiting.take(id);
+        let datagrams = table.datagrams.clone();
         drop(table);
         for arrived in streams {
             session.on_stream(arrived);
         }
-        for data in datagrams {
-            session.on_datagram(data);
-        }
-        if let Some(ended) = reader {
-            let (sessions, connection) = (self.clone(), session.connection.clone());
-            session
-                .connection
-                .spawn(sessions.read_datagrams(connection, ended));
-        }
-    }
-
-    /// Gives the datagrams of the connection to their sessions, until there are none.
-    async fn read_datagrams(self, connection: Connection, mut ended: oneshot::Receiver<()>) {
-        let _task = self.on_task();
-        loop {
-            let received = tokio::select! {
-                biased;
-                _ = &mut ended => return,
-                received = connection.recv_datagram() => received,
-            };
-            let Ok(Some(datagram)) = received else {
-                return;
-            };
-            let read = read_datagram(datagram).and_then(|(request, data)| {
-                // A client has opened the streams of its requests itself.
-                let is_open = connection.side().is_client() || connection.may_peer_open(request);
-                is_open
-                    .then_some((request, data))
-                    .ok_or(Violation::DatagramBeyondLimit)
-            });
-            match read {
-                Ok((request, data)) => self.on_datagram(request, data),
-                Err(violation) => {
-                    let reason = violation.to_string();
-                    return connection.close(violation.code().0, reason.as_bytes());
-                }
-            }
-            tokio::task::consume_budget().await;
-        }
+        datagrams.add(&session.connection, id, session.clone());
     }
 
     /// Removes a session that is over.
@@ -274,11 +220,9 @@ impl Sessions {
         let mut table = self.lock();
         table.places.remove(&id);
         let streams = table.waiting.on_gone(id);
-        let is_open = |place: &Place| matches!(place, Place::Open(_));
-        if !table.places.values().any(is_open) {
-            table.reader = None;
-        }
+        let datagrams = table.datagrams.clone();
         drop(table);
+        datagrams.remove(id);
         for arrived in streams {
             arrived.refuse(code);
         }

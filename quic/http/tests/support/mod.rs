@@ -353,6 +353,16 @@ pub async fn upgrade(
     server: SocketAddr,
     path: &str,
 ) -> TokioIo<hyper::upgrade::Upgraded> {
+    upgrade_to("websocket", version, server, path).await
+}
+
+/// The same for any protocol.
+pub async fn upgrade_to(
+    protocol: &'static str,
+    version: Version,
+    server: SocketAddr,
+    path: &str,
+) -> TokioIo<hyper::upgrade::Upgraded> {
     let alpn = if version == Version::HTTP_2 {
         "h2"
     } else {
@@ -366,7 +376,7 @@ pub async fn upgrade(
         tokio::spawn(connection);
         // The client learns from the server's SETTINGS that it may.
         soon(send.ready()).await.unwrap();
-        let protocol = hyper::ext::Protocol::from_static("websocket");
+        let protocol = hyper::ext::Protocol::from_static(protocol);
         let request = request.method(Method::CONNECT).extension(protocol);
         let request = request.header("sec-websocket-version", "13");
         let request = request.uri(format!("https://localhost{path}"));
@@ -376,7 +386,7 @@ pub async fn upgrade(
         let (mut send, connection) = soon(shake).await.unwrap();
         tokio::spawn(connection.with_upgrades());
         let request = request.uri(path).header("host", "localhost");
-        let request = request.header("upgrade", "websocket");
+        let request = request.header("upgrade", protocol);
         let request = request.header("connection", "upgrade");
         let request = request.header("sec-websocket-version", "13");
         let request = request.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");

@@ -82,6 +82,13 @@ impl Peer {
         Self::send(streams, 0xcf, path, &fields).await
     }
 
+    /// Asks for a tunnel.
+    pub async fn ask_for_udp(&self, path: &str) -> Request {
+        let streams = soon(self.connection.open_bidi()).await.unwrap();
+        let fields = [(":protocol", "connect-udp"), ("capsule-protocol", "?1")];
+        Self::send(streams, 0xcf, path, &fields).await
+    }
+
     /// Asks for a session that must be accepted.
     pub async fn session(&self) -> Request {
         let mut request = self.ask().await;

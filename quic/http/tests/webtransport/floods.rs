@@ -10,7 +10,7 @@ use axum::{Extension, Router, routing::any};
 use http::StatusCode;
 use hybriq::{ConnectionError, Endpoint, ServerConfig, StreamId, TransportConfig};
 use hybriq_http::{
-    Server,
+    Code, Server,
     webtransport::{Limits, Session, WebTransport},
 };
 use tokio::sync::{Semaphore, mpsc};
@@ -356,4 +356,21 @@ async fn a_session_that_was_closed_ends_although_its_client_does_not_answer() {
     .await;
     assert_eq!(client.connection.close_reason(), None);
     drop(request);
+}
+
+/// RFC 9297 §2.1.
+#[tokio::test]
+async fn a_datagram_beyond_the_limit_of_streams_ends_its_connection() {
+    let mut host = Slow::with(Limits::default());
+    host.answers.add_permits(1);
+    let client = Peer::connect(host.server.address()).await;
+    let _request = client.session().await;
+    let _session = soon(host.sessions.recv()).await.unwrap();
+    client.send_datagram(StreamId(4 * 100_000), b"x");
+    let reason = soon(client.connection.closed()).await;
+    let expected = Code::H3_ID_ERROR.0;
+    assert!(
+        matches!(reason, ConnectionError::Application { code, .. } if code == expected),
+        "{reason}"
+    );
 }

@@ -1,4 +1,4 @@
-//! WebTransport: with our own client, Chromium and aioquic.
+//! WebTransport and CONNECT-UDP, which share the datagrams of a connection: with our own client, Chromium and aioquic.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod agreement;
@@ -6,6 +6,7 @@ mod aioquic;
 mod chromium;
 mod draft15;
 mod floods;
+mod masque;
 #[path = "../support/peer.rs"]
 mod peer;
 mod rest;

@@ -69,7 +69,7 @@ async fn sessions_leave_nothing() {
         until(&host, "streams not taken", 10).await;
         until(&host, "streams without session", 10).await;
         until(&host, "datagrams not read", 10).await;
-        until(&host, "datagrams without session", 10).await;
+        until(&host, "datagrams without request", 10).await;
         until(&host, "ends of streams of sessions", 2).await;
         assert_eq!(host.server.handle.census().entries("sessions"), 1);
 
@@ -109,7 +109,7 @@ async fn what_a_session_does_not_take_is_bounded() {
     }
     let census = host.server.handle.census();
     let places = |name| census.entries(name) * size_of::<(u64, Bytes)>();
-    let waiting = places("datagrams without session");
+    let waiting = places("datagrams without request");
     assert!(waiting <= limits.waiting_datagrams, "{census}");
     assert!(places("datagrams not read") <= limits.datagrams, "{census}");
 }

@@ -44,7 +44,7 @@ async fn sessions_reach_their_worst_case() {
     for session in &all {
         flood(&server, &client, session.id(), limits.datagrams).await;
     }
-    let unknown = StreamId(400);
+    let unknown = StreamId(396);
     flood(&server, &client, unknown, limits.waiting_datagrams).await;
     let mut streams = Vec::new();
     for _ in 0..96 {

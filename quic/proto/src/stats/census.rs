@@ -5,7 +5,7 @@ use std::fmt;
 /// Tables that may be larger at rest than they were when the connection or the server was fresh,
 /// each with the reason. All of them are limited by the protocol or by a limit of this library, and
 /// [`Census::grown_since`] leaves them out.
-pub const MAY_GROW: [(&str, &str); 13] = [
+pub const MAY_GROW: [(&str, &str); 14] = [
     (
         "ranges of received packets",
         "until a packet that acknowledges was acknowledged itself; `limits::ACK_RANGES` at most",
@@ -57,6 +57,10 @@ pub const MAY_GROW: [(&str, &str); 13] = [
     (
         "numbers of sessions that are over",
         "the last 64 of a connection, so that streams that come late for them are refused at once",
+    ),
+    (
+        "numbers of requests that are over",
+        "the last 64 of a connection with HTTP Datagrams, so that those that come late are dropped",
     ),
 ];
 

@@ -107,7 +107,16 @@ impl ServerBuilder {
     /// support that. Default: not allowed.
     #[must_use]
     pub fn extended_connect(mut self) -> Self {
-        self.features.connect = Connect::Extended;
+        self.features.connect = self.features.connect.max(Connect::Extended);
+        self
+    }
+
+    /// Allows requests for UDP proxying (RFC 9298) over all versions: [`extended_connect`](Self::extended_connect) with
+    /// HTTP Datagrams (RFC 9297). A [`masque::Proxy`](crate::masque::Proxy) around the service answers them, and
+    /// bounds what they cost: [`WorstCaseMemory`] has no tunnels. Default: not allowed.
+    #[must_use]
+    pub fn connect_udp(mut self) -> Self {
+        self.features.connect = Connect::Udp;
         self
     }
 

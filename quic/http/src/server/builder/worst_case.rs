@@ -9,7 +9,7 @@ use crate::{
         state::{Connect, Features},
         tcp::{self, LEAST_BUFFER},
     },
-    upgrade::STAND_IN,
+    upgrade::{STAND_IN, masque::WAITING},
     versions::http2::inflow,
     webtransport,
 };
@@ -121,12 +121,15 @@ impl WorstCaseMemory {
         let parts = tcp::SEND_BUFFER as u64 / PART + 1;
         let at_once = u64::from(tcp::STREAMS);
         let upgrade = match features.connect {
-            Connect::Extended => STAND_IN,
             Connect::Refused => 0,
+            Connect::Extended | Connect::Udp => STAND_IN,
         };
+        // Sessions count theirs.
+        let has_waiting = features.connect == Connect::Udp && sessions.is_none();
+        let waiting = if has_waiting { WAITING as u64 } else { 0 };
         Self {
             transport: config.worst_case_memory(),
-            http3: HTTP3 + of_tables(limits.most_table()),
+            http3: HTTP3 + of_tables(limits.most_table()) + waiting,
             http3_requests: requests.saturating_mul(request + upgrade),
             sessions: sessions.map_or(0, |limits| of_sessions(&limits, streams)),
             handshake: TCP + MESSAGE,

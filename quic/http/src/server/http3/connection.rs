@@ -24,6 +24,7 @@ use crate::{
         connections::{Account, Admission, HTTP3_REQUEST, Hosts, Share, Standing, Watched},
         state::{Connect, Features, Shared},
     },
+    upgrade::{Datagrams, masque::WAITING},
     versions::http3::{Link, Setup, Transport},
     webtransport::Sessions,
 };
@@ -46,6 +47,8 @@ pub(super) struct Quic {
     extended: bool,
     /// WebTransport sessions, if they are allowed.
     pub(super) sessions: Option<Sessions>,
+    /// HTTP Datagrams, if they are allowed.
+    pub(super) datagrams: Option<Datagrams>,
     /// Requests that are being answered.
     running: AtomicU64,
     /// Notified whenever one of them ends.
@@ -128,18 +131,24 @@ impl Established {
 }
 
 /// Returns what the server allows on a connection.
-fn setup(limits: &Limits, features: Features) -> (Setup, Option<Sessions>) {
+fn setup(limits: &Limits, features: Features) -> (Setup, Option<Sessions>, Option<Datagrams>) {
     let mut setup = Setup::new(limits.most_fields());
     setup.tables(limits.most_table());
     setup.reserved(features.reserved);
-    if features.connect == Connect::Extended {
+    if features.connect >= Connect::Extended {
         setup.extended_connect();
     }
-    let sessions = features.webtransport.map(|mut webtransport| {
+    let has_udp = features.connect == Connect::Udp;
+    setup.config.settings.h3_datagram |= has_udp;
+    let waiting = features.webtransport.map(|limits| limits.waiting_datagrams);
+    let waiting = waiting.or(has_udp.then_some(WAITING));
+    let datagrams = waiting.map(Datagrams::new);
+    let sessions = features.webtransport.zip(datagrams.clone());
+    let sessions = sessions.map(|(mut webtransport, datagrams)| {
         webtransport.header_time = webtransport.header_time.min(limits.header_time);
-        Sessions::new(webtransport, &mut setup)
+        Sessions::new(webtransport, datagrams, &mut setup)
     });
-    (setup, sessions)
+    (setup, sessions, datagrams)
 }
 
 /// Prepares the configuration of the transport for HTTP/3. Clients remember the settings of their last connection for
@@ -194,7 +203,7 @@ impl Quic {
         handshake: watch::Receiver<Progress>,
         early: Option<(EarlyConnection, Arc<Tls>)>,
     ) -> Arc<Self> {
-        let (setup, sessions) = setup(&shared.limits, shared.features);
+        let (setup, sessions, datagrams) = setup(&shared.limits, shared.features);
         let extended = setup.config.settings.enable_connect_protocol;
         let link = Arc::new(Link::new(transport, setup));
         Arc::new(Self {
@@ -204,6 +213,7 @@ impl Quic {
             link,
             extended,
             sessions,
+            datagrams,
             handshake,
             early,
             running: AtomicU64::new(0),
@@ -345,6 +355,16 @@ impl Quic {
         }
     }
 
+    /// Counts what other protocols hold.
+    fn count_others(&self, census: &mut Census) {
+        if let Some(sessions) = &self.sessions {
+            sessions.census(census);
+        }
+        if let Some(datagrams) = &self.datagrams {
+            datagrams.census(census);
+        }
+    }
+
     fn established_now(&self) -> Option<Arc<Established>> {
         self.handshake.borrow().clone()
     }
@@ -365,9 +385,7 @@ impl Watched for Quic {
         census.add("stalled responses", stalls.len(), 0);
         census.add_of::<Answered>("answered streams", self.answered_streams().len());
         self.link.census(census);
-        if let Some(sessions) = &self.sessions {
-            sessions.census(census);
-        }
+        self.count_others(census);
     }
 
     fn account(&self) -> &Account {
@@ -379,13 +397,11 @@ impl Watched for Quic {
             let held = established.connection.memory_held();
             held.by_label().map(|(_, bytes)| bytes).sum()
         });
-        let sessions = self.sessions.as_ref().map_or(0, |sessions| {
-            let mut census = Census::default();
-            sessions.census(&mut census);
-            let holdings = census.holdings().iter();
-            holdings.map(|holding| holding.bytes as u64).sum()
-        });
-        transport + sessions + self.link.held() as u64
+        let mut census = Census::default();
+        self.count_others(&mut census);
+        let others = census.holdings().iter();
+        let others: u64 = others.map(|holding| holding.bytes as u64).sum();
+        transport + others + self.link.held() as u64
     }
 
     fn keep_alive(&self, silence: Duration) {

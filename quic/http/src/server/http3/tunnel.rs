@@ -22,7 +22,7 @@ use crate::{
         connections::Kind,
         state::{Connect, Phase},
     },
-    upgrade::{Give, STAND_IN, StandIn, Tunnel, Upgrade},
+    upgrade::{Flow, Give, STAND_IN, StandIn, Tunnel, Upgrade},
     versions::http3::Arrived,
     webtransport::{self, Choice, Reservation, Sessions, Start, WebTransport},
 };
@@ -85,10 +85,16 @@ impl Offer {
         id: StreamId,
     ) -> Result<Self, Refusal> {
         let protocol = protocol.as_str();
-        let (upgrade, give) = Upgrade::over_quic(protocol);
+        let is_session = webtransport::is_webtransport(protocol);
+        let datagrams = quic.datagrams.clone().filter(|_| !is_session);
+        let flow = datagrams.map(|datagrams| {
+            let connection = established.connection.clone();
+            Flow::new(datagrams, quic.link.clone(), connection, id)
+        });
+        let (upgrade, give) = Upgrade::over_quic(protocol, flow);
         let mut session = Session::None;
         let (mut reservation, mut choice, mut stand_in) = (None, None, None);
-        if webtransport::is_webtransport(protocol) {
+        if is_session {
             let sessions = quic.sessions.clone();
             let refusal = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
             let sessions = sessions.ok_or(refusal)?;
@@ -118,7 +124,7 @@ impl Offer {
             let (request_for_session, chosen) = WebTransport::new(upgrade, protocols, start);
             choice = Some(chosen);
             request.extensions_mut().insert(request_for_session);
-        } else if quic.shared.features.connect == Connect::Extended {
+        } else if quic.shared.features.connect >= Connect::Extended {
             request.extensions_mut().insert(upgrade);
             request
                 .extensions_mut()

@@ -326,7 +326,7 @@ fn builder(
         .max_frame_size(FRAME)
         .keep_alive_interval(silence(limits, features))
         .keep_alive_timeout(limits.stall_time.min(PING_TIME));
-    if features.connect == Connect::Extended {
+    if features.connect >= Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
     builder

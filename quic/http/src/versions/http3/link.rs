@@ -180,6 +180,13 @@ impl Link {
         }
     }
 
+    /// Returns true if the peer takes HTTP Datagrams, by settings that have arrived (RFC 9297 §2.1.1).
+    pub(crate) fn takes_datagrams(&self) -> bool {
+        let core = self.core();
+        let settings = core.http3.peer_settings();
+        settings.is_some_and(|settings| settings.h3_datagram)
+    }
+
     /// Says that requests from this stream on are not processed (RFC 9114 §5.2).
     ///
     /// # Errors

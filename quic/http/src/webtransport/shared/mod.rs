@@ -11,13 +11,11 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
-use hybriq_h3::{
-    Code, Violation,
-    webtransport::{Inbox, Terms},
-};
+use hybriq_h3::{Code, Inbox, Violation, webtransport::Terms};
 use tokio::sync::Notify;
 
 use super::SessionError;
+use crate::upgrade::TakesDatagrams;
 pub(super) use account::{Account, Counter, Place};
 
 /// A stream of the peer whose header was read, and the bytes behind it that were read as well.
@@ -125,6 +123,19 @@ impl State {
     }
 }
 
+impl TakesDatagrams for Shared {
+    /// Drops the oldest if too many wait.
+    fn on_datagram(&self, data: Bytes) {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
+        state.datagrams.push((), data);
+        drop(state);
+        self.datagram.notify_one();
+    }
+}
+
 impl Shared {
     pub(super) fn new(
         id: StreamId,
@@ -167,17 +178,6 @@ impl Shared {
         queue.push_back(Taken { stream, counter });
         drop(state);
         notify.notify_one();
-    }
-
-    /// Takes a datagram of the peer. Drops the oldest if too many wait.
-    pub(super) fn on_datagram(&self, data: Bytes) {
-        let mut state = self.lock();
-        if state.end.is_some() {
-            return;
-        }
-        state.datagrams.push((), data);
-        drop(state);
-        self.datagram.notify_one();
     }
 
     pub(super) async fn bidi(&self) -> Result<Taken, SessionError> {

@@ -1,4 +1,4 @@
-//! Datagrams that wait to be read.
+//! HTTP Datagrams that wait.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 /// Bytes that a waiting datagram counts for besides its payload: its place in the queue, which may have
 /// spare ones, and what the allocator adds.
-pub const OVERHEAD: usize = 96;
+pub const DATAGRAM_OVERHEAD: usize = 96;
 
-/// A queue of datagrams, each under a key: the stream of its session, or `()` in the queue of one session. The oldest are dropped when all together cost too much.
+/// A queue of datagrams, each under a key: the stream of its request, or `()` in the queue of one request. The oldest are
+/// dropped when all together cost too much.
 #[derive(Debug)]
 pub struct Inbox<K> {
     entries: VecDeque<(K, Bytes)>,
-    /// Bytes of the payloads and [`OVERHEAD`] for each.
+    /// Bytes of the payloads and [`DATAGRAM_OVERHEAD`] for each.
     cost: usize,
     most: usize,
 }
@@ -27,12 +28,16 @@ impl<K: Copy + PartialEq> Inbox<K> {
         }
     }
 
-    /// Adds a datagram. One always fits.
-    pub fn push(&mut self, key: K, data: Bytes) {
+    /// Adds a datagram, and returns the number of those that were dropped for it. One always fits.
+    pub fn push(&mut self, key: K, data: Bytes) -> usize {
         let cost = cost(&data);
-        while self.cost + cost > self.most && self.pop().is_some() {}
+        let mut dropped = 0;
+        while self.cost + cost > self.most && self.pop().is_some() {
+            dropped += 1;
+        }
         self.cost += cost;
         self.entries.push_back((key, data));
+        dropped
     }
 
     /// Takes the oldest.
@@ -63,7 +68,7 @@ impl<K: Copy + PartialEq> Inbox<K> {
 }
 
 fn cost(data: &Bytes) -> usize {
-    data.len() + OVERHEAD
+    data.len() + DATAGRAM_OVERHEAD
 }
 
 #[cfg(test)]
@@ -79,8 +84,12 @@ mod tests {
             for index in 0..10_000_u32 {
                 inbox.push(index % 3, vec![7; len].into());
             }
-            let kept = bound / (len + OVERHEAD);
-            assert_eq!(inbox.held(), (kept, kept * (len + OVERHEAD)), "{len}");
+            let kept = bound / (len + DATAGRAM_OVERHEAD);
+            assert_eq!(
+                inbox.held(),
+                (kept, kept * (len + DATAGRAM_OVERHEAD)),
+                "{len}"
+            );
             let place = size_of::<(u32, Bytes)>();
             let places = inbox.entries.capacity() * place;
             assert!(places + kept * len <= bound, "{places} bytes of places");
@@ -89,13 +98,13 @@ mod tests {
 
     #[test]
     fn the_oldest_are_dropped_and_one_always_fits() {
-        let mut inbox = Inbox::new(2 * OVERHEAD + 2);
+        let mut inbox = Inbox::new(2 * DATAGRAM_OVERHEAD + 2);
         for data in [&b"a"[..], b"b", b"c"] {
             inbox.push((), Bytes::from_static(data));
         }
         assert_eq!(inbox.pop().as_deref(), Some(&b"b"[..]));
         inbox.push((), vec![0; 1000].into());
-        assert_eq!(inbox.held(), (1, 1000 + OVERHEAD));
+        assert_eq!(inbox.held(), (1, 1000 + DATAGRAM_OVERHEAD));
         assert!(inbox.pop().is_some() && inbox.pop().is_none());
         assert_eq!(inbox.held(), (0, 0));
     }

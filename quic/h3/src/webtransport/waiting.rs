@@ -1,13 +1,8 @@
 //! What arrives before its session (draft-ietf-webtrans-http3 §4.6).
 
-mod inbox;
-
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use hybriq_proto::StreamId;
-
-pub use inbox::{Inbox, OVERHEAD};
 
 /// Number of sessions that are remembered after their end, so that their streams are refused at once.
 const REMEMBERED: usize = 64;
@@ -24,22 +19,19 @@ pub struct Bounds {
     pub streams: usize,
     /// Largest number of bytes of streams: what was read of them, and [`STREAM_OVERHEAD`] for each.
     pub stream_bytes: usize,
-    /// Largest number of bytes of datagrams, counted as in [`Inbox`].
-    pub datagram_bytes: usize,
 }
 
 impl Bounds {
-    /// Makes bounds of so many streams, and of the bytes of streams and of datagrams.
-    pub const fn new(streams: usize, stream_bytes: usize, datagram_bytes: usize) -> Self {
+    /// Makes bounds of so many streams, and of their bytes.
+    pub const fn new(streams: usize, stream_bytes: usize) -> Self {
         Self {
             streams,
             stream_bytes,
-            datagram_bytes,
         }
     }
 }
 
-/// Streams and datagrams of sessions that are not known, and the last sessions that ended. `S` is a stream of the
+/// Streams of sessions that are not known, and the last sessions that ended. `S` is a stream of the
 /// driver, of which some data may have been read.
 #[derive(Debug)]
 pub struct Waiting<S> {
@@ -47,7 +39,6 @@ pub struct Waiting<S> {
     streams: VecDeque<Entry<S>>,
     /// Bytes for which the streams count.
     stream_bytes: usize,
-    datagrams: Inbox<StreamId>,
     gone: VecDeque<StreamId>,
 }
 
@@ -64,8 +55,6 @@ struct Entry<S> {
 pub struct Held {
     /// Streams, and the bytes for which they count.
     pub streams: (usize, usize),
-    /// Datagrams, and the bytes for which they count.
-    pub datagrams: (usize, usize),
     /// Ids of sessions that are over.
     pub gone: usize,
 }
@@ -77,7 +66,6 @@ impl<S> Waiting<S> {
             bounds,
             streams: VecDeque::new(),
             stream_bytes: 0,
-            datagrams: Inbox::new(bounds.datagram_bytes),
             gone: VecDeque::new(),
         }
     }
@@ -106,15 +94,8 @@ impl<S> Waiting<S> {
         refused
     }
 
-    /// Adds a datagram, unless its session is over. The oldest are dropped when there are too many.
-    pub fn push_datagram(&mut self, session: StreamId, data: Bytes) {
-        if !self.is_gone(session) {
-            self.datagrams.push(session, data);
-        }
-    }
-
-    /// Takes what waits for a session.
-    pub fn take(&mut self, session: StreamId) -> (Vec<S>, Vec<Bytes>) {
+    /// Takes the streams that wait for a session.
+    pub fn take(&mut self, session: StreamId) -> Vec<S> {
         let mut taken = Vec::new();
         for entry in std::mem::take(&mut self.streams) {
             if entry.session == session {
@@ -124,7 +105,7 @@ impl<S> Waiting<S> {
                 self.streams.push_back(entry);
             }
         }
-        (taken, self.datagrams.take(session))
+        taken
     }
 
     /// Remembers that a session is over, or was refused. Returns the streams that waited for it.
@@ -134,7 +115,7 @@ impl<S> Waiting<S> {
         if self.gone.len() > REMEMBERED {
             self.gone.pop_front();
         }
-        self.take(session).0
+        self.take(session)
     }
 
     /// Returns true if the session is one of the last that ended: refuse its streams with WT_SESSION_GONE.
@@ -146,7 +127,6 @@ impl<S> Waiting<S> {
     pub fn held(&self) -> Held {
         Held {
             streams: (self.streams.len(), self.stream_bytes),
-            datagrams: self.datagrams.held(),
             gone: self.gone.len(),
         }
     }
@@ -159,7 +139,6 @@ mod tests {
     const BOUNDS: Bounds = Bounds {
         streams: 3,
         stream_bytes: 1000,
-        datagram_bytes: 1000,
     };
 
     const fn session(number: u64) -> StreamId {
@@ -183,14 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn streams_and_datagrams_are_given_to_their_session() {
+    fn streams_are_given_to_their_session() {
         let mut waiting = Waiting::new(BOUNDS);
         for number in [1, 2, 1] {
             assert_eq!(waiting.push_stream(session(number), number, 5), []);
-            waiting.push_datagram(session(number), Bytes::from_static(b"x"));
         }
-        let (streams, datagrams) = waiting.take(session(1));
-        assert_eq!((streams, datagrams.len()), (vec![1, 1], 2));
+        assert_eq!(waiting.take(session(1)), [1, 1]);
         assert_eq!(waiting.on_gone(session(2)), [2]);
         let held = waiting.held();
         assert_eq!((held.streams, held.gone), ((0, 0), 1));
@@ -203,9 +180,6 @@ mod tests {
             assert_eq!(waiting.on_gone(session(number)), []);
         }
         assert!(!waiting.is_gone(session(5)) && waiting.is_gone(session(6)));
-        waiting.push_datagram(session(69), Bytes::new());
-        waiting.push_datagram(session(70), Bytes::new());
-        assert_eq!(waiting.held().datagrams.0, 1);
         assert_eq!(waiting.held().gone, 64);
     }
 }

@@ -1,0 +1,356 @@
+//! The side of a tunnel that has the socket.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use http::StatusCode;
+use tokio::{net::UdpSocket, sync::Semaphore, time::Instant};
+
+use super::{
+    forward::room,
+    target::{Host, Target},
+    tunnel::{TunnelError, UdpTunnel},
+};
+use crate::{Peer, Tls};
+
+/// The decision about a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The client may reach it.
+    Allow,
+    /// The client gets status 403, unless another address of the same name is allowed.
+    Deny,
+}
+
+/// Bounds on the tunnels of a [`Proxy`](super::Proxy).
+///
+/// # Examples
+/// ```
+/// let mut limits = hybriq_http::masque::Limits::default();
+/// limits.tunnels = 10_000;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest number of tunnels, each of which has a UDP socket. More get status 503. Default: 1024.
+    pub tunnels: usize,
+    /// Largest number of tunnels of one connection. Default: 64.
+    pub tunnels_per_connection: usize,
+    /// Largest number of names that are resolved at once; others wait. Default: 32.
+    pub lookups: usize,
+    /// Time to resolve a name, with the wait for others. Default: 5 s.
+    pub lookup_time: Duration,
+    /// Time after which a tunnel ends through which nothing came. At least 2 minutes are recommended (RFC 9298 §6.5).
+    /// Default: 2 minutes.
+    pub idle_time: Duration,
+    /// Bytes of payloads that wait in a tunnel, in each direction. Each counts for 96 bytes besides its payload. The
+    /// oldest are dropped when there are more. Default: 256 KiB.
+    pub queue: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tunnels: 1024,
+            tunnels_per_connection: 64,
+            lookups: 32,
+            lookup_time: Duration::from_secs(5),
+            idle_time: Duration::from_secs(120),
+            queue: super::tunnel::QUEUE,
+        }
+    }
+}
+
+/// Numbers of a [`Proxy`](super::Proxy).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProxyStats {
+    /// Tunnels that are open, or whose target is being looked up.
+    pub open: usize,
+    /// Tunnels that were accepted.
+    pub accepted: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Payloads that were passed to targets.
+    pub to_targets: u64,
+    /// Payloads that were passed to clients.
+    pub to_clients: u64,
+    /// Payloads that were dropped: too large, more than a queue takes, or of an unknown context.
+    pub dropped: u64,
+}
+
+pub(super) type Allow = dyn Fn(&Target, SocketAddr, &Peer) -> Decision + Send + Sync;
+pub(super) type Resolve = dyn Fn(String) -> Resolving + Send + Sync;
+pub(super) type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// What the clones of a proxy share.
+pub(super) struct Relays {
+    pub(super) limits: Limits,
+    places: Mutex<Places>,
+    lookups: Arc<Semaphore>,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    to_targets: AtomicU64,
+    to_clients: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Places {
+    open: usize,
+    /// Tunnels of each connection, which the address of its record identifies.
+    by_connection: HashMap<usize, usize>,
+}
+
+/// The place of a tunnel among those that [`Limits`] allow, until it is dropped.
+pub(super) struct Place {
+    relays: Arc<Relays>,
+    /// Keeps the record, so that no other has its address.
+    connection: Arc<Tls>,
+}
+
+/// Reason why a tunnel is refused, with a type of RFC 9209 §2.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The target is malformed.
+    Target,
+    Limit,
+    Lookup,
+    LookupTime,
+    Denied,
+    Unroutable,
+}
+
+impl Refusal {
+    /// Returns the status, and the type of the error.
+    pub(super) const fn head(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Target => (StatusCode::BAD_REQUEST, "http_request_error"),
+            Self::Limit => (StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached"),
+            Self::Lookup => (StatusCode::BAD_GATEWAY, "dns_error"),
+            Self::LookupTime => (StatusCode::GATEWAY_TIMEOUT, "dns_timeout"),
+            Self::Denied => (StatusCode::FORBIDDEN, "destination_ip_prohibited"),
+            Self::Unroutable => (StatusCode::BAD_GATEWAY, "destination_ip_unroutable"),
+        }
+    }
+}
+
+impl Relays {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            places: Mutex::default(),
+            lookups: Arc::new(Semaphore::new(limits.lookups.min(Semaphore::MAX_PERMITS))),
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            to_targets: AtomicU64::new(0),
+            to_clients: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn stats(&self) -> ProxyStats {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ProxyStats {
+            open: self.places().open,
+            accepted: get(&self.accepted),
+            refused: get(&self.refused),
+            to_targets: get(&self.to_targets),
+            to_clients: get(&self.to_clients),
+            dropped: get(&self.dropped),
+        }
+    }
+
+    /// Opens the socket to a target, and keeps a place for it.
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        target: &Target,
+        peer: &Peer,
+        allow: &Allow,
+        resolve: &Arc<Resolve>,
+    ) -> Result<(Place, UdpSocket), Refusal> {
+        let place = self.place(peer).ok_or(Refusal::Limit)?;
+        let opened = match target.host() {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => self.look_up(name, resolve).await?,
+        };
+        let mut refusal = Refusal::Denied;
+        for address in opened {
+            // An IPv4 address in an IPv6 address is judged as what it is.
+            let address = SocketAddr::new(address.to_canonical(), target.port());
+            if allow(target, address, peer) == Decision::Deny {
+                continue;
+            }
+            match connected(address).await {
+                Ok(socket) => {
+                    self.accepted.fetch_add(1, Ordering::Relaxed);
+                    return Ok((place, socket));
+                }
+                Err(error) => tracing::debug!(%error, %address, "a target cannot be reached"),
+            }
+            refusal = Refusal::Unroutable;
+        }
+        Err(refusal)
+    }
+
+    pub(super) fn on_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn place(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
+        let mut places = self.places();
+        let connection = Arc::as_ptr(&peer.tls).addr();
+        let of_connection = places.by_connection.get(&connection).copied().unwrap_or(0);
+        if places.open >= self.limits.tunnels || of_connection >= self.limits.tunnels_per_connection
+        {
+            return None;
+        }
+        places.open += 1;
+        places.by_connection.insert(connection, of_connection + 1);
+        drop(places);
+        Some(Place {
+            relays: self.clone(),
+            connection: peer.tls.clone(),
+        })
+    }
+
+    /// Resolves a name. The resolver of the system cannot be stopped, so that a lookup counts until it ends.
+    async fn look_up(&self, name: &str, resolve: &Arc<Resolve>) -> Result<Vec<IpAddr>, Refusal> {
+        let (lookups, resolve, name) = (self.lookups.clone(), resolve.clone(), name.to_owned());
+        let looked_up = async {
+            let permit = lookups.acquire_owned().await.map_err(io::Error::other)?;
+            let lookup = tokio::spawn(async move {
+                let _permit = permit;
+                resolve(name).await
+            });
+            lookup.await.map_err(io::Error::other)?
+        };
+        match tokio::time::timeout(self.limits.lookup_time, looked_up).await {
+            Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+            Ok(Ok(_)) => Err(Refusal::Lookup),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the name of a target cannot be resolved");
+                Err(Refusal::Lookup)
+            }
+            Err(_) => Err(Refusal::LookupTime),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.relays.places();
+        places.open -= 1;
+        let connection = Arc::as_ptr(&self.connection).addr();
+        if let Some(count) = places.by_connection.get_mut(&connection) {
+            *count -= 1;
+            if *count == 0 {
+                places.by_connection.remove(&connection);
+            }
+        }
+    }
+}
+
+/// Resolves by the system.
+pub(super) fn resolve(name: String) -> Resolving {
+    Box::pin(async move {
+        let addresses = tokio::net::lookup_host((name, 0)).await?;
+        Ok(addresses.map(|address| address.ip()).collect())
+    })
+}
+
+/// Returns a socket that sends to this address, and takes nothing from others (RFC 9298 §3.1).
+async fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(address).await?;
+    Ok(socket)
+}
+
+/// Passes payloads on in both directions until the tunnel is over, or nothing comes for too long.
+pub(super) async fn relay(place: &Place, tunnel: &UdpTunnel, socket: &UdpSocket) {
+    let relays = &place.relays;
+    let time = relays.limits.idle_time;
+    let mut last = Instant::now();
+    let mut idle = std::pin::pin!(tokio::time::sleep(time));
+    let mut dropped = 0;
+    loop {
+        tokio::task::consume_budget().await;
+        tokio::select! {
+            payload = tunnel.recv() => {
+                let Ok(Some(payload)) = payload else {
+                    break;
+                };
+                // Errors tell of earlier packets, or that the payload is lost, as in networks.
+                match socket.send(&payload).await {
+                    Ok(_) => relays.to_targets.fetch_add(1, Ordering::Relaxed),
+                    Err(_) => relays.dropped.fetch_add(1, Ordering::Relaxed),
+                };
+                last = Instant::now();
+            }
+            ready = socket.readable() => {
+                let room = room(tunnel);
+                let mut payload = BytesMut::with_capacity(room);
+                match ready.and_then(|()| socket.try_recv_buf(&mut payload)) {
+                    Ok(len) if len < room => match tunnel.send(payload.freeze()) {
+                        Ok(()) => {
+                            relays.to_clients.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(TunnelError::TooLarge { .. }) => dropped += 1,
+                        Err(_) => break,
+                    },
+                    Ok(_) => dropped += 1,
+                    // An ICMP message is reported once, for packets that were sent before, and may be forged.
+                    Err(error) if is_passing(&error) => continue,
+                    Err(error) => {
+                        tracing::debug!(%error, "the socket of a tunnel failed");
+                        break;
+                    }
+                }
+                last = Instant::now();
+            }
+            () = idle.as_mut() => {
+                if last.elapsed() >= time {
+                    break;
+                }
+                idle.as_mut().reset(last + time);
+            }
+        }
+    }
+    let stats = tunnel.stats();
+    let dropped = dropped + stats.dropped + stats.unknown;
+    relays.dropped.fetch_add(dropped, Ordering::Relaxed);
+}
+
+/// Returns true for errors after which a socket goes on.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind;
+
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock
+            | ErrorKind::Interrupted
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::PermissionDenied
+    )
+}

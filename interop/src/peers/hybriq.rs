@@ -27,7 +27,7 @@ impl Peer for Hybriq {
     fn name(&self) -> &'static str {
         match self.0 {
             Backend::Rustls => "hybriq/rustls",
-            Backend::S2nTls => "hybriq/s2n-tls",
+            _ => "hybriq/s2n-tls",
         }
     }
 

@@ -142,7 +142,7 @@ impl Plan {
     pub(super) fn pairs(&self) -> usize {
         match self.provider {
             Backend::Rustls => 1,
-            Backend::S2nTls => 2,
+            _ => 2,
         }
     }
 

@@ -81,7 +81,7 @@ impl Echo {
             match streams.write(id, &held.bytes) {
                 Ok(taken) => drop(held.bytes.drain(..taken)),
                 Err(WriteError::Blocked) => return,
-                Err(WriteError::Stopped(_) | WriteError::Closed) => break,
+                Err(_) => break,
             }
             if !held.bytes.is_empty() {
                 continue;
@@ -102,7 +102,7 @@ impl Echo {
                     let _ = streams.reset(id, code);
                     break;
                 }
-                Err(ReadError::Closed | ReadError::Unordered) => break,
+                Err(_) => break,
             }
         }
         self.held.remove(&id);
@@ -219,7 +219,7 @@ impl Ask {
                 Ok(taken) => asked.sent += taken,
                 Err(WriteError::Blocked) => return,
                 Err(WriteError::Stopped(_)) => return self.fail("the echo was stopped"),
-                Err(WriteError::Closed) => return self.fail("the stream closed under the writer"),
+                Err(_) => return self.fail("the stream closed under the writer"),
             }
         }
         if streams.finish(id).is_err() {
@@ -251,9 +251,7 @@ impl Ask {
                 }
                 Err(ReadError::Blocked) => return,
                 Err(ReadError::Reset(_)) => return self.fail("the echo was reset"),
-                Err(ReadError::Closed | ReadError::Unordered) => {
-                    return self.fail("the stream closed under the reader");
-                }
+                Err(_) => return self.fail("the stream closed under the reader"),
             }
         }
     }

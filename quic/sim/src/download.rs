@@ -41,7 +41,7 @@ impl Serve {
             match streams.write(id, chunk) {
                 Ok(taken) => self.sent += taken,
                 Err(WriteError::Blocked) => return,
-                Err(WriteError::Stopped(_) | WriteError::Closed) => break,
+                Err(_) => break,
             }
         }
         let _ = streams.finish(id);
@@ -103,9 +103,7 @@ impl Fetch {
                     }
                 }
                 Err(ReadError::Blocked) => return,
-                Err(ReadError::Reset(_) | ReadError::Closed | ReadError::Unordered) => {
-                    return self.fail("it was reset");
-                }
+                Err(_) => return self.fail("it was reset"),
             }
         }
     }

@@ -367,7 +367,7 @@ impl Host {
                 self.foreign += 1;
                 Ok(())
             }
-            Routed::Consumed | Routed::Dropped(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

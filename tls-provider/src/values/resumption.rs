@@ -44,8 +44,9 @@ pub enum EarlyDataStatus {
 ///
 /// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
 /// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
+///
+/// Exhaustive: a key exchange is post-quantum or it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Lineage {
     /// A group without ML-KEM, or one this build does not know.
     Classical,

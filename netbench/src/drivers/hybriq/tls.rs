@@ -69,7 +69,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
             .key_exchange(KeyExchange::Exactly(vec![group]))
             .suites(vec![cell.suite]),
         // s2n-tls takes no list of suites; the client offers only one.
-        Backend::S2nTls => config.tls(Backend::S2nTls).key_exchange(s2n_policy(cell)?),
+        _ => config.tls(Backend::S2nTls).key_exchange(s2n_policy(cell)?),
     };
     if cell.client_auth {
         let trust = Trust::roots_pem(pem.root.as_bytes())?;

@@ -45,8 +45,9 @@ pub struct PathStats {
 }
 
 /// Phase of a congestion controller.
+///
+/// Exhaustive: qlog names each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Phase {
     /// Searching for the capacity, fast (RFC 9002 §7.3.1).
     SlowStart,

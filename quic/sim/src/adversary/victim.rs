@@ -148,11 +148,7 @@ impl Victim {
                     this.connection = this.endpoint.accept(now, *incoming, None).ok();
                 }
                 Routed::Incoming(incoming) => this.endpoint.refuse(*incoming),
-                Routed::Foreign(..)
-                | Routed::Earlier(..)
-                | Routed::Stray(_)
-                | Routed::Consumed
-                | Routed::Dropped(_) => {}
+                _ => {}
             }
         });
     }

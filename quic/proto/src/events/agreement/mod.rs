@@ -64,8 +64,9 @@ pub struct Handshake {
 
 /// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets (RFC
 /// 9001 §4.6).
+///
+/// Exhaustive: RFC 8446 §2.3 has no other outcome, and qlog names each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum EarlyData {
     /// The client offered none.
     #[default]

@@ -31,8 +31,9 @@ pub use self::{
 pub use crate::{stats::Phase, wire::udp::Ecn};
 
 /// Initial values for a controller.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Start {
     /// Time at which the path is first used.
     pub now: Instant,

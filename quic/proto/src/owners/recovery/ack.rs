@@ -19,8 +19,9 @@ use crate::{
 };
 
 /// An ACK frame with times and packet numbers decoded.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Ack<I> {
     /// Packet-number space of the frame.
     pub space: Space,

@@ -68,8 +68,9 @@ pub enum Amplification {
 }
 
 /// State of the rest of the connection that loss detection depends on.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Context {
     /// Progress of the handshake.
     pub handshake: Progress,
@@ -136,8 +137,9 @@ struct Totals {
 }
 
 /// Initial values of [`Recovery`].
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Config {
     /// Side of this end.
     pub side: Side,

@@ -3,8 +3,9 @@
 use crate::wire::VarInt;
 
 /// Error for bytes that end within a value.
+///
+/// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Eof;
 
 /// A cursor over received bytes that never reads past their end.

@@ -35,8 +35,9 @@ pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
 pub use writer::FrameWriter;
 
 /// A received frame; payloads borrow the datagram.
+///
+/// Exhaustive: every reader must know each frame, and qlog names each.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Frame<'a> {
     /// A run of PADDING (0x00), with its length.
     Padding(usize),

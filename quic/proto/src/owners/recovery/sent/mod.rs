@@ -24,8 +24,9 @@ mod tests;
 const BEYOND_FULL: usize = 2 * ACK_ONLY_PACKETS;
 
 /// A sent packet waiting for its acknowledgement.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct SentPacket<R> {
     /// Time at which it was sent.
     pub time_sent: Instant,

@@ -70,9 +70,8 @@ pub use tickets::store::{MemorySessions, SessionKey, SessionMemory, SessionStore
 pub use values::alert::Alert;
 pub use values::compression::{CertificateCompression, CertificateMessage};
 pub use values::exporter::{ExportError, Exporter};
-pub use values::group::mismatch::GroupMismatch;
 pub use values::group::supported::{InvalidSupportedGroups, SupportedGroups};
-pub use values::group::{Group, GroupKind, KeyExchange};
+pub use values::group::{Group, GroupKind, GroupMismatch, KeyExchange};
 pub use values::level::{Level, PerLevel, Side};
 pub use values::negotiated::{Negotiated, SignatureScheme};
 pub use values::resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};

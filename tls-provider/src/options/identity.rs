@@ -1,11 +1,10 @@
-//! Certificates of this end and the keys behind them.
+//! Certificates of this end, the keys behind them, the choice among them, and PEM files.
 
 use std::{fmt, path::Path, sync::Arc};
 
 use rustls_pki_types::pem::PemObject;
 use zeroize::Zeroize;
 
-use super::pem::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer};
 
 /// A certificate chain, the owner's certificate first, and its private key.
@@ -114,5 +113,65 @@ impl fmt::Debug for Identity {
         f.debug_struct("Identity")
             .field("certificates", &self.0.chain.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Choice among the certificates of a server that match the client's server name and whose
+/// signatures the client verifies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChainChoice {
+    /// The certificate that was added first.
+    #[default]
+    First,
+    /// The first one whose whole chain is post-quantum; otherwise the first one.
+    PostQuantumFirst,
+    /// The one with which the handshake takes the fewest round trips, the first one in case of a
+    /// tie: add the post-quantum certificate first, and it is used whenever it costs no round trip.
+    ///
+    /// This takes into account the sizes of the chains, the group, certificate compression and the
+    /// address validation of each connection.
+    FewestRoundTrips,
+}
+
+/// How the intermediate certificates of a chain are sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
+#[non_exhaustive]
+pub enum Intermediates {
+    /// With the certificate.
+    #[default]
+    Sent,
+    /// Left out.
+    LeftOut,
+    /// Left out for connections that agree on one of these application protocols.
+    LeftOutFor(Vec<Vec<u8>>),
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    std::fs::read(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        cause: source,
+    })
+}
+
+/// Reads all certificates of a PEM text, at least one.
+pub(super) fn certificates(
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
+    if certificates.is_empty() {
+        return Err(rustls_pki_types::pem::Error::NoItemsFound);
+    }
+    Ok(certificates)
+}
+
+/// Creates the error for a file without certificates.
+pub(super) fn no_certificate(path: &Path) -> ConfigError {
+    ConfigError::Pem {
+        path: path.to_owned(),
+        wanted: "certificate",
+        label: "CERTIFICATE",
     }
 }

@@ -9,15 +9,12 @@ use crate::{
     Profile, SessionStore, Suite, Tickets,
 };
 
-mod chains;
 mod identity;
 mod key_log;
-mod pem;
 mod settings;
 mod trust;
 
-pub use chains::{ChainChoice, Intermediates};
-pub use identity::Identity;
+pub use identity::{ChainChoice, Identity, Intermediates};
 pub use key_log::KeyLog;
 pub use trust::Trust;
 

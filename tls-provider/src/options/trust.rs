@@ -12,7 +12,7 @@ use std::{
 use rustls_pki_types::CertificateRevocationListDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::pem::{certificates, no_certificate, read};
+use super::identity::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, Verifier};
 
 /// Policy that decides which peers' certificates are accepted.

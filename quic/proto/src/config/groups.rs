@@ -1,18 +1,22 @@
 //! The values of a [`TransportConfig`](super::TransportConfig), grouped by owner.
 
 use std::{
+    fmt,
     net::{SocketAddrV4, SocketAddrV6},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use hybriq_tls::Side;
+use hybriq_tls::{EarlyDataPolicy, Side};
 
-use super::PathMemory;
 use crate::{
     owners::{
         congestion::{self, Congestion},
         recovery::{self, Pacing},
+    },
+    remembered::{
+        known_path::{KnownPath, PathKey},
+        server::Servers,
     },
     wire::{
         packet::{
@@ -123,4 +127,72 @@ pub(crate) struct Spoken {
     pub(crate) versions: Versions,
     /// Version of a client's first flight.
     pub(crate) first_version: Option<Version>,
+}
+
+/// Policy on when a server sends a Retry packet to make clients prove their address (RFC 9000
+/// §8.1.2).
+///
+/// A Retry costs a client one round trip. An attacker with a forged address cannot continue.
+///
+/// A client that returns with a token from an earlier connection needs no Retry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressValidation {
+    /// Validates addresses while handshakes keep the server busy, or while many are unfinished. The
+    /// default.
+    ///
+    /// Retry starts once handshakes take three quarters of a worker's time, or 2,048 clients have
+    /// unfinished ones. It lasts at least five seconds, longer each time the load returns
+    /// immediately, and ends when handshakes take less than a third of the time and fewer than 512
+    /// clients have unfinished ones.
+    #[default]
+    Adaptive,
+    /// Always sends a Retry. No state is kept for a client before it has proved its address.
+    Always,
+    /// Never sends a Retry automatically; the application may call `Incoming::retry`.
+    Never,
+}
+
+/// Use of observed paths, from which later connections start (Careful Resume, RFC 9959), and a server's
+/// memory of them. A client's memory is that of its servers.
+///
+/// `hybriq::memory::CarefulResume` is an implementation in memory. The methods are called while connections
+/// are driven: they must not block.
+pub trait PathMemory: fmt::Debug + Send + Sync {
+    /// Returns the largest window in bytes that a connection may jump to, whatever the path
+    /// carried.
+    fn max_jump(&self) -> u64;
+
+    /// Returns the age from which the state of a path is not used.
+    fn lifetime(&self) -> Duration;
+
+    /// Removes the state of a path and returns it, so that no other connection uses it at the same
+    /// time. Without a key, as clients call it, this is what the application supplied for the next
+    /// connection.
+    ///
+    /// `is_here` returns true for a path that may be the current one; other paths are not returned.
+    fn take(
+        &self,
+        now: Instant,
+        key: Option<&PathKey>,
+        is_here: &dyn Fn(&KnownPath) -> bool,
+    ) -> Option<KnownPath>;
+
+    /// Stores the state of a path to a client.
+    fn put(&self, now: Instant, key: PathKey, path: KnownPath);
+}
+
+/// State of earlier connections for a client. `ClientConfig` fills it in.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientMemory {
+    /// Whether to offer 0-RTT data.
+    pub(crate) early_data: EarlyDataPolicy,
+    pub(crate) servers: Option<Arc<Servers>>,
+}
+
+impl ClientMemory {
+    pub(super) const NONE: Self = Self {
+        early_data: EarlyDataPolicy::Off,
+        servers: None,
+    };
 }

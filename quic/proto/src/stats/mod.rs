@@ -8,9 +8,9 @@ pub mod census;
 mod connection;
 mod declare;
 mod endpoint;
-mod path;
 
-pub use connection::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, Tables};
+pub use connection::{
+    ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, PathStats, Phase, Tables,
+};
 pub use declare::{Kind, Label, Metric};
 pub use endpoint::{DatagramDrops, DropReason, EndpointStats};
-pub use path::{PathStats, Phase};

@@ -14,8 +14,7 @@ use super::{
     memory::{new_token::NewTokens, resume::PathKeys, server},
     receive::{retry::Retried, zero_rtt},
     start::{
-        ClientStart, ServerStart, Setup, forecast,
-        own_params::{announced, local_params},
+        ClientStart, ServerStart, Setup, announced, forecast, local_params,
         versions::{self, Negotiation},
     },
     watch::observer::Observer,

@@ -2,4 +2,3 @@
 
 pub(super) mod census;
 pub(super) mod observer;
-pub(super) mod tables;

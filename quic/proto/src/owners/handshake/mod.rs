@@ -17,8 +17,7 @@ use hybriq_tls::{
 
 use self::{
     crypto::{
-        flights::Flights,
-        repetitions::Repetitions,
+        flights::{Flights, Repetitions},
         stream::{CryptoStream, Spread},
     },
     refusal::Refusal,
@@ -30,7 +29,7 @@ use crate::wire::{
 };
 pub(crate) use keys::Keys;
 pub(crate) use keys::key_update::OneRtt;
-pub(crate) use keys::unsealing::{Opened, opened_long};
+pub(crate) use keys::packets::{Opened, opened_long};
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

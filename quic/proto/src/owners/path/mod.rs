@@ -26,7 +26,6 @@
 //! peer may not be there. If there are too many paths, unvalidated ones are dropped first, and the
 //! fallback never (see `Others`).
 
-mod census;
 mod migration;
 mod mtu;
 mod others;
@@ -40,7 +39,7 @@ use std::net::SocketAddr;
 use arrayvec::ArrayVec;
 
 pub use self::{
-    migration::{Standing, preferred::Preferred},
+    migration::{Preferred, Standing},
     mtu::{Learned, Mtu, MtuCounts, MtuRange},
     owner::{Consequence, Facts, Moves, PathEvent, Paths, PeerCids, Switch, Waits},
     probes::{Probe, Window, Wrote},

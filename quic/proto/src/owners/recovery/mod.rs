@@ -15,10 +15,7 @@ use hybriq_tls::Side;
 pub use self::{
     ack::Ack,
     path::{PathState, rtt::Rtt},
-    sent::{
-        Held, InFlight, SentPacket, SentPackets,
-        outcome::{Outcome, Settled},
-    },
+    sent::{Held, InFlight, Outcome, SentPacket, SentPackets, Settled},
 };
 use self::{
     path::{ecn::PathEcn, pacer::Pacer, reordering::Reordering},

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{
     Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
-    StreamEvent, StreamId, Streams, Tallied, Tally, WriteError, halves::marks::Mark, recv::Recv,
+    StreamEvent, StreamId, Streams, Tallied, Tally, WriteError, halves::Mark, recv::Recv,
     send::Send,
 };
 

@@ -5,10 +5,7 @@ use bytes::Bytes;
 use super::{
     Chunk, ClosedStream, ReadError, RecvEnd, StreamId, Timing,
     flow::{ReceiveCredit, window::Window},
-    halves::{
-        marks::{Mark, Marks},
-        tally::Tallied,
-    },
+    halves::{Mark, Marks, tally::Tallied},
 };
 use crate::{
     buffer::Reassembler,

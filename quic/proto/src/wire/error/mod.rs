@@ -5,7 +5,6 @@ mod code;
 mod connection;
 mod downgrade;
 pub mod printable;
-mod system;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -13,9 +12,8 @@ mod violation;
 
 pub use self::{
     code::Code,
-    connection::{By, ConnectionError, MigrateError},
+    connection::{By, ConnectionError, MigrateError, SystemError},
     downgrade::Downgrade,
-    system::SystemError,
     transport::TransportError,
     violation::Violation,
 };

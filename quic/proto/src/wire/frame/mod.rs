@@ -3,35 +3,28 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod ack;
-mod codec;
 mod connection;
 mod decode;
-mod owner;
 mod stream;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+use std::time::{Duration, Instant};
+
 pub use crate::wire::FrameType;
-use crate::wire::Kind;
-pub use ack::frequency::AckFrequency;
-pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
-pub use codec::Encode;
-use codec::{check_end, fields};
+use crate::wire::{Kind, Space, VarInt, Writer, error::Violation};
+pub use ack::{Ack, AckEncoder, AckFrequency, AckRanges, EcnCounts};
 pub use connection::cid::{NewConnectionId, RetireConnectionId};
 pub use connection::close::ConnectionClose;
-pub use connection::crypto::Crypto;
-pub use connection::datagram::Datagram;
-pub use connection::path::{PathChallenge, PathResponse};
-pub use connection::token::NewToken;
-pub use owner::{Owner, Timing};
+pub use connection::data::{Crypto, Datagram};
+pub use connection::path::{NewToken, PathChallenge, PathResponse};
 pub use stream::flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
 pub use stream::id::{Direction, StreamId};
-pub use stream::reset_at::ResetStreamAt;
-pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
+pub use stream::{ResetStream, ResetStreamAt, StopSending, Stream, StreamHeader};
 pub use writer::FrameWriter;
 
 /// A received frame; payloads borrow the datagram.
@@ -178,3 +171,83 @@ impl Frame<'_> {
         }
     }
 }
+
+/// Time and pace of the path, for owners that tune themselves while they write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// Current time.
+    pub now: Instant,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+}
+
+/// A part of a connection that sends frames and repairs those that are lost.
+pub trait Owner {
+    /// Record of the owner's frames in one packet.
+    type Sent;
+
+    /// Returns true if a frame is waiting that is a reason to send a packet in this space.
+    fn wants_to_send(&self, space: Space) -> bool;
+
+    /// Returns true if a frame is waiting, even one that only rides along and is no reason to send
+    /// a packet.
+    #[inline]
+    fn has_frames(&self, space: Space) -> bool {
+        self.wants_to_send(space)
+    }
+
+    /// Writes as many waiting frames as fit, and records them in `sent`.
+    fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Self::Sent);
+
+    /// Handles the acknowledgement of a packet with these frames.
+    fn on_acked(&mut self, sent: &Self::Sent);
+
+    /// Queues frames again if they still matter, because their packet was lost or a probe repeats
+    /// it.
+    fn on_lost(&mut self, sent: &Self::Sent);
+}
+
+/// A frame that can be written.
+pub trait Encode {
+    /// True if the peer must acknowledge a packet that carries the frame (RFC 9000 §13.2).
+    const ACK_ELICITING: bool = true;
+
+    /// Returns the bytes of the encoded frame, its type included.
+    fn size(&self) -> usize;
+
+    /// Writes the frame. The writer has [`Encode::size`] bytes left.
+    fn encode(&self, writer: &mut Writer<'_>);
+}
+
+/// Checks that no byte lies beyond the largest offset a stream can have (RFC 9000 §19.6, §19.8).
+pub(super) const fn check_end(
+    offset: u64,
+    data: &[u8],
+    violation: Violation,
+) -> Result<(), Violation> {
+    match offset.checked_add(data.len() as u64) {
+        Some(end) if end <= VarInt::MAX.get() => Ok(()),
+        _ => Err(violation),
+    }
+}
+
+/// Implements [`Encode`] for frames that are a list of variable-length integers: their `fields`,
+/// the type first.
+macro_rules! fields {
+    ($($frame:ty),* $(,)?) => {$(
+        impl Encode for $frame {
+            #[inline]
+            fn size(&self) -> usize {
+                self.fields().into_iter().map(|field| VarInt::saturating(field).size()).sum()
+            }
+
+            #[inline]
+            fn encode(&self, writer: &mut Writer<'_>) {
+                self.fields().into_iter().for_each(|field| writer.varint(field));
+            }
+        }
+    )*};
+}
+
+pub(super) use fields;

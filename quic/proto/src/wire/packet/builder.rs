@@ -2,7 +2,7 @@
 
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, SpinValue, TAG_LEN,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     number,
     protection::protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},

@@ -9,7 +9,6 @@
 pub mod header_bits;
 
 mod builder;
-mod first_byte;
 mod header;
 pub mod number;
 mod protection;
@@ -23,13 +22,13 @@ pub use crate::wire::{
     Cid, KeyPhase, Kind, NumberedCid, PacketNumber, PerSpace, Space, Spaces, SpinValue, Vacant,
 };
 pub use builder::{Header, PacketBuilder};
-pub use first_byte::DropReason;
 #[cfg(test)]
 pub(crate) use header::READS;
 pub(crate) use header::packets::Kept;
 pub use header::packets::Packets;
 pub(crate) use header::quoted_ids;
 pub use header::{Decoded, decode};
+pub use header_bits::DropReason;
 pub use protection::keys::{
     DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key,
 };
@@ -39,5 +38,4 @@ pub use protection::{
     integrity_limit,
 };
 pub use retry::Retry;
-pub use version::negotiation::VersionNegotiation;
-pub use version::{Version, Versions, reserved_version};
+pub use version::{Version, VersionNegotiation, Versions, reserved_version};

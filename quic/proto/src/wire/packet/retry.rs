@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{
     Cid, TAG_LEN,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     version::{LongType, Version},
 };
 use crate::wire::Writer;

@@ -4,12 +4,10 @@ mod cid;
 mod frame_type;
 mod kind;
 mod packet_number;
-mod reset_token;
 mod spaces;
 
-pub use cid::{Cid, NumberedCid};
+pub use cid::{Cid, NumberedCid, ResetToken};
 pub use frame_type::FrameType;
 pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
 pub use packet_number::PacketNumber;
-pub use reset_token::ResetToken;
 pub use spaces::{Spaces, Vacant};

@@ -1,7 +1,5 @@
 //! Configurations of s2n-tls: certificates, keys, roots, and limitations.
 
-pub(super) mod pem;
-
 use std::sync::Arc;
 
 use s2n_tls::callbacks::VerifyHostNameCallback;
@@ -12,10 +10,12 @@ use s2n_tls::security;
 
 use super::{policy::Policy, reason, unsupported};
 use crate::{
-    CertificateCompression, CertificateDer, ConfigError, Identity, Signer, Trust,
+    CertificateCompression, CertificateDer, ConfigError, Identity, PrivateKeyDer, Signer, Trust,
     options::{Anchors, Key},
     policy::certificate,
 };
+use base64ct::{Base64, Encoding};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Returns a builder with what both sides need: QUIC, a policy and the application protocols.
 pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
@@ -60,7 +60,7 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
         return Err(ConfigError::Identity(super::NO_ML_DSA.to_owned()));
     }
     let remedy = certificate::key_remedy(key.secret_der());
-    let key = pem::key(key).ok_or_else(|| {
+    let key = key_pem(key).ok_or_else(|| {
         ConfigError::Identity(
             "the private key has an unknown format; give PKCS #8, PKCS #1 or SEC1".to_owned(),
         )
@@ -68,7 +68,7 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
     let load = || -> Result<CertificateChain<'static>, S2nError> {
         let mut builder = cert_chain::Builder::new()?;
         builder.load_pem(
-            pem::chain(identity.certificates()).as_bytes(),
+            chain_pem(identity.certificates()).as_bytes(),
             key.as_bytes(),
         )?;
         builder.build()
@@ -109,7 +109,7 @@ fn public_chain(
     }
     let load = || -> Result<CertificateChain<'static>, S2nError> {
         let mut builder = cert_chain::Builder::new()?;
-        builder.load_public_pem(pem::chain(identity.certificates()).as_bytes())?;
+        builder.load_public_pem(chain_pem(identity.certificates()).as_bytes())?;
         builder.set_application_context(signer.clone())?;
         builder.build()
     };
@@ -197,7 +197,7 @@ impl Roots {
             Anchors::Roots(roots) => Self::Pem(
                 roots
                     .iter()
-                    .map(|root| pem::chain(&[CertificateDer::from(&**root)]))
+                    .map(|root| chain_pem(&[CertificateDer::from(&**root)]))
                     .collect(),
             ),
         })
@@ -240,4 +240,51 @@ impl VerifyHostNameCallback for AnyName {
     fn verify_host_name(&self, _: &str) -> bool {
         true
     }
+}
+
+#[cfg(test)]
+mod tests;
+
+const LINE_LEN: usize = 64;
+
+/// Encodes a certificate chain.
+pub(in crate::providers::s2n) fn chain_pem(certificates: &[CertificateDer<'_>]) -> String {
+    let mut pem = String::new();
+    for certificate in certificates {
+        pem.push_str(&encode("CERTIFICATE", certificate));
+    }
+    pem
+}
+
+/// Encodes a private key, in memory that is wiped.
+pub(in crate::providers::s2n) fn key_pem(key: &PrivateKeyDer<'_>) -> Option<Zeroizing<String>> {
+    Some(match key {
+        PrivateKeyDer::Pkcs8(key) => encode("PRIVATE KEY", key.secret_pkcs8_der()),
+        PrivateKeyDer::Sec1(key) => encode("EC PRIVATE KEY", key.secret_sec1_der()),
+        PrivateKeyDer::Pkcs1(key) => encode("RSA PRIVATE KEY", key.secret_pkcs1_der()),
+        _ => return None,
+    })
+}
+
+/// Encodes in constant time: the bytes may be a key.
+fn encode(label: &str, der: &[u8]) -> Zeroizing<String> {
+    let encoded = Base64::encoded_len(der);
+    // Reserved in full: a growing string would leave copies of a key behind.
+    let capacity = encoded + encoded / LINE_LEN + 2 * label.len() + 48;
+    let mut pem = Zeroizing::new(String::with_capacity(capacity));
+    pem.push_str("-----BEGIN ");
+    pem.push_str(label);
+    pem.push_str("-----\n");
+    let mut line = [0; LINE_LEN];
+    for bytes in der.chunks(LINE_LEN / 4 * 3) {
+        // Each chunk fits into its line, so this never fails.
+        pem.push_str(Base64::encode(bytes, &mut line).unwrap_or_default());
+        pem.push('\n');
+    }
+    line.zeroize();
+    pem.push_str("-----END ");
+    pem.push_str(label);
+    pem.push_str("-----\n");
+    debug_assert!(pem.len() <= capacity, "the PEM text grew");
+    pem
 }

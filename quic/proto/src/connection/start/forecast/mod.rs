@@ -4,10 +4,7 @@ use hybriq_tls::{
     CertificateCompression, ClientHello, ConfigError, Flight, Group, PerLevel, ServerFlight, Side,
 };
 
-use super::{
-    Exchanged, ServerStart, Setup,
-    own_params::{announced, local_params},
-};
+use super::{Exchanged, ServerStart, Setup, announced, local_params};
 use crate::{
     owners::{cids, congestion::initial_window},
     wire::{

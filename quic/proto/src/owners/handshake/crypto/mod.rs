@@ -1,5 +1,4 @@
 //! CRYPTO frames of all encryption levels.
 
 pub(super) mod flights;
-pub(super) mod repetitions;
 pub(super) mod stream;

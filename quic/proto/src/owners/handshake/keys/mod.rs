@@ -1,8 +1,7 @@
 //! Packet keys by encryption level.
 
 pub(super) mod key_update;
-pub(super) mod sealing;
-pub(super) mod unsealing;
+pub(super) mod packets;
 
 use hybriq_tls::{Level, Secret, Side, Suite};
 

@@ -1,10 +1,9 @@
-//! Changes of the path whose packets loss detection follows.
+//! Changes of the path whose packets loss detection follows, and its careful resumption (RFC 9959).
 
 pub(super) mod ecn;
 pub(super) mod pacer;
 pub(super) mod reordering;
 pub(super) mod report;
-pub(super) mod resume;
 pub(super) mod rtt;
 
 use std::time::{Duration, Instant};
@@ -12,7 +11,10 @@ use std::time::{Duration, Instant};
 use self::{ecn::PathEcn, pacer::Pacer, reordering::Reordering};
 use super::{Config, Recovery, Rtt, sent::late::Episode};
 use crate::{
-    owners::congestion::{careful_resume::Resuming, delivery::Delivery},
+    owners::congestion::{
+        careful_resume::{Observed, Resuming, Stage},
+        delivery::Delivery,
+    },
     wire::packet::Space,
 };
 
@@ -106,5 +108,28 @@ impl<R: 'static> Recovery<R> {
             self.rtt = Rtt::new(rtt);
             self.rearm(now);
         }
+    }
+}
+
+impl<R: 'static> Recovery<R> {
+    /// Enables resuming of the path, with at most `max_jump` bytes in flight (RFC 9959).
+    pub const fn enable_resume(&mut self, max_jump: u64) {
+        self.controller.enable(max_jump);
+    }
+
+    /// Takes the state that an earlier connection saved for the same path.
+    pub fn resume(&mut self, saved: Observed) {
+        self.controller.resume(saved);
+    }
+
+    /// Returns the state to save for a later connection, or `None` until there are good
+    /// measurements.
+    pub fn observed(&self) -> Option<Observed> {
+        self.controller.observed()
+    }
+
+    /// Returns the stage of resuming.
+    pub const fn resume_stage(&self) -> Stage {
+        self.controller.stage()
     }
 }

@@ -1,9 +1,7 @@
 //! Received stream frames.
 
 use crate::{
-    owners::streams::{
-        StreamEvent, StreamId, Streams, flow::opening::Standing, halves::marks::Mark,
-    },
+    owners::streams::{StreamEvent, StreamId, Streams, flow::opening::Standing, halves::Mark},
     wire::{error::Violation, frame},
 };
 

@@ -3,7 +3,7 @@
 use super::schedule::{Control, Turn};
 use crate::{
     owners::streams::{
-        Awaited, Direction, Sent, StreamEvent, StreamId, Streams, halves::marks::Mark,
+        Awaited, Direction, Sent, StreamEvent, StreamId, Streams, halves::Mark,
         send::sent::SentFrame,
     },
     wire::{

@@ -4,7 +4,7 @@ use crate::{
     owners::streams::{
         ClosedStream, RecvEnd, StreamId,
         flow::ReceiveCredit,
-        halves::marks::Mark,
+        halves::Mark,
         recv::{Recv, RecvState},
         send::{Fin, ResetAt, Send, SendState, Told},
     },

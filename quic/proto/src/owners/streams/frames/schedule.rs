@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::owners::streams::{
     StreamId,
-    halves::marks::Mark,
+    halves::Mark,
     queue::{Place, Places, Queue},
     recv::Recv,
     send::Send,

@@ -8,7 +8,7 @@ use self::sent::{End, Sent, SentFrame};
 use super::{
     ClosedStream, Priority, StreamId, WriteError,
     flow::SendCredit,
-    halves::marks::{Mark, Marks},
+    halves::{Mark, Marks},
     queue::Places,
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::owners::streams::{Direction, StreamEvent, StreamId, Streams, halves::marks::Mark};
+use crate::owners::streams::{Direction, StreamEvent, StreamId, Streams, halves::Mark};
 
 /// Stream frames of one packet: enough to handle its acknowledgement or loss.
 ///

@@ -2,7 +2,5 @@
 
 pub(super) mod cid;
 pub(super) mod close;
-pub(super) mod crypto;
-pub(super) mod datagram;
+pub(super) mod data;
 pub(super) mod path;
-pub(super) mod token;

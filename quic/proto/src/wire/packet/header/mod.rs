@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{
     Cid, DropReason, Kind, Protected, Retry, TAG_LEN, VersionNegotiation,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     version::{LongType, Version},
 };
 use crate::wire::{Eof, Reader};

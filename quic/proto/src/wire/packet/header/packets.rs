@@ -5,7 +5,7 @@ use crate::wire::{
     ResetToken, limits,
     packet::{
         Cid, Decoded, DropReason, Kind, Protected,
-        first_byte::{FIXED, LONG},
+        header_bits::{FIXED, LONG},
     },
 };
 

@@ -191,7 +191,7 @@ pub(super) const PN_LEN_MASK: u8 = 0x03;
 /// Returns the protected bits of the first byte: four in a long header, five in a short one (RFC
 /// 9001 §5.4.1).
 const fn protected_bits(first: u8) -> u8 {
-    if first & super::first_byte::LONG == 0 {
+    if first & super::header_bits::LONG == 0 {
         0x1f
     } else {
         0x0f

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::wire::packet::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
     Undecryptable, Version,
-    first_byte::{FIXED, LONG},
+    header_bits::{FIXED, LONG},
     number,
 };
 

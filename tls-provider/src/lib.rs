@@ -49,7 +49,7 @@ mod values;
 
 pub use error::{ConfigError, ConfigErrors, Error};
 pub use messages::flight::ServerFlight;
-pub use messages::hello::{ClientHello, HelloError};
+pub use messages::hello::{ClientHello, HelloError, KeyShare};
 pub use messages::ticket::{issued_ticket, skip_tickets};
 pub use options::verifier::{PeerChain, Verifier};
 pub use options::{ChainChoice, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
@@ -71,7 +71,7 @@ pub use values::alert::Alert;
 pub use values::compression::{CertificateCompression, CertificateMessage};
 pub use values::exporter::{ExportError, Exporter};
 pub use values::group::supported::{InvalidSupportedGroups, SupportedGroups};
-pub use values::group::{Group, GroupKind, GroupMismatch, KeyExchange};
+pub use values::group::{Group, GroupKind, GroupMismatch, KeyExchange, ShareSizes};
 pub use values::level::{Level, PerLevel, Side};
 pub use values::negotiated::{Negotiated, SignatureScheme};
 pub use values::resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};

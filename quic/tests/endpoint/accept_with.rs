@@ -70,10 +70,8 @@ async fn the_client_hello_says_what_to_choose_by() {
     let protocols: Vec<&[u8]> = hello.alpn().collect();
     assert_eq!(protocols, [&b"first"[..], b"test"]);
     assert_eq!(hello.groups().first(), Some(&Group::X25519MLKEM768));
-    assert_eq!(
-        hello.key_shares().first(),
-        Some(&(Group::X25519MLKEM768, 1216))
-    );
+    let share = hello.key_shares().first().expect("a share");
+    assert_eq!((share.group, share.len), (Group::X25519MLKEM768, 1216));
     assert_eq!(hello.cipher_suites().first(), Some(&0x1301));
     assert!(!hello.signature_schemes().is_empty() && hello.transport_params().is_some());
     assert!(hello.offers_post_quantum() && !hello.has_ticket() && !hello.wants_early_data());

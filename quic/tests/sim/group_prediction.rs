@@ -62,7 +62,7 @@ impl Net {
         let (hellos, setup): (_, Setup) = (self.hellos.clone(), server.setup().unwrap());
         self.world.server_mut().on_incoming(move |incoming| {
             let hello = incoming.client_hello();
-            let shares = hello.key_shares().iter().map(|(group, _)| *group);
+            let shares = hello.key_shares().iter().map(|share| share.group);
             let hello = (hello.groups().to_vec(), shares.collect());
             hellos.lock().unwrap().push(hello);
             Answer::Accept(Some(setup.clone()), Box::new(Echo::new()))

@@ -7,7 +7,8 @@ pub(crate) mod compliance;
 use std::collections::HashMap;
 
 use crate::{
-    Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, Profile, Suite,
+    Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, KeyShare, Profile,
+    ShareSizes, Suite,
 };
 
 mod lists;
@@ -107,11 +108,15 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
 /// support (RFC 8446 §4.2.8), or one of a wrong length. Both lists are bounded.
 fn check_shares(hello: &ClientHello) -> Result<(), Error> {
     let shares = hello.key_shares();
-    for (at, (group, len)) in shares.iter().enumerate() {
-        let has_length = |(of_client, _): (usize, usize)| of_client == *len;
+    for (at, KeyShare { group, len }) in shares.iter().enumerate() {
+        let has_length = |sizes: ShareSizes| sizes.client == *len;
         let problem = if !hello.groups().contains(group) {
             "a group that is not in its supported_groups"
-        } else if shares.iter().skip(at + 1).any(|(other, _)| other == group) {
+        } else if shares
+            .iter()
+            .skip(at + 1)
+            .any(|other| other.group == *group)
+        {
             "a group twice"
         } else if !group.share_sizes().is_none_or(has_length) {
             "a wrong length"
@@ -200,7 +205,7 @@ pub(crate) fn choose_group(ours: &[Group], hello: &ClientHello) -> Result<Group,
             hello.groups().iter().copied(),
         )));
     };
-    let has_share = |group: Group| hello.key_shares().iter().any(|(share, _)| *share == group);
+    let has_share = |group: Group| hello.key_shares().iter().any(|share| share.group == group);
     let with_share = std::iter::once(first)
         .chain(mutual)
         .filter(|group| group.is_post_quantum() == first.is_post_quantum())

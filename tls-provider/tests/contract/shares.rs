@@ -234,7 +234,10 @@ fn client_hello(group: Group) -> (Hello, Vec<u8>) {
     let mut hello = Hello::parse(&pair.client.outbox.crypto.initial);
     // The classical half of a hybrid stands in no list with one group.
     let share = hello.extension(KEY_SHARE)[6..].to_vec();
-    assert_eq!(Some(share.len()), group.share_sizes().map(|sizes| sizes.0));
+    assert_eq!(
+        Some(share.len()),
+        group.share_sizes().map(|sizes| sizes.client)
+    );
     (hello, share)
 }
 

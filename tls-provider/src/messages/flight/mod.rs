@@ -1,5 +1,6 @@
 //! Sizes of a server's handshake messages, before a handshake.
 
+use crate::values::compression::Compressed;
 use crate::{
     CertificateAlgorithms, CertificateCompression, CertificateDer, ClientHello, Group,
     KeyAlgorithm, Suite,
@@ -64,15 +65,15 @@ impl Answer<'_> {
         &self,
         identity: usize,
         chain: &[CertificateDer<'_>],
-        compressed: Option<(CertificateCompression, usize)>,
+        compressed: Option<Compressed>,
     ) -> Option<ServerFlight> {
         let leaf = CertificateAlgorithms::of(chain.first()?)?;
         let (signature, varies) = signature_len(leaf.key)?;
-        let (_, share) = self.group.share_sizes()?;
+        let share = self.group.share_sizes()?.server;
         let mut shares = self.hello.key_shares().iter();
-        let has_share = shares.any(|(group, _)| *group == self.group);
+        let has_share = shares.any(|share| share.group == self.group);
         let certificate = match compressed {
-            Some((_, len)) => HEADER + 2 + 3 + 3 + len,
+            Some(Compressed { len, .. }) => HEADER + 2 + 3 + 3 + len,
             None => HEADER + body_len(chain),
         };
         let verify = HEADER + 2 + 2 + signature;
@@ -85,7 +86,7 @@ impl Answer<'_> {
             handshake: self.extensions() + self.request + certificate + verify + finished,
             varies,
             certificate,
-            compression: compressed.map(|(algorithm, _)| algorithm),
+            compression: compressed.map(|compressed| compressed.algorithm),
             post_quantum: is_post_quantum(chain),
         })
     }

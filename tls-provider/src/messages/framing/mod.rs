@@ -2,9 +2,9 @@
 
 use bytes::BytesMut;
 
-#[cfg(all(unix, feature = "s2n-tls"))]
-use crate::Group;
 use crate::{Alert, Error, Level, PerLevel};
+#[cfg(all(unix, feature = "s2n-tls"))]
+use crate::{Group, KeyShare};
 
 #[cfg(test)]
 mod tests;
@@ -66,9 +66,9 @@ pub(crate) fn is_hello_retry(message: &[u8]) -> bool {
 #[cfg(all(unix, feature = "s2n-tls"))]
 const KEY_SHARE: [u8; 2] = [0, 51];
 
-/// Returns the group of a ServerHello and the length of its key share.
+/// Returns the key share of a ServerHello.
 #[cfg(all(unix, feature = "s2n-tls"))]
-pub(crate) fn server_share(message: &[u8]) -> Option<(Group, usize)> {
+pub(crate) fn server_share(message: &[u8]) -> Option<KeyShare> {
     if message.first() != Some(&SERVER_HELLO) || is_hello_retry(message) {
         return None;
     }
@@ -82,7 +82,10 @@ pub(crate) fn server_share(message: &[u8]) -> Option<(Group, usize)> {
         let (body, next) = tail.split_at_checked(len.into())?;
         if *kind == KEY_SHARE {
             let (group, share) = body.split_first_chunk::<2>()?;
-            return Some((Group(u16::from_be_bytes(*group)), share.get(2..)?.len()));
+            return Some(KeyShare {
+                group: Group(u16::from_be_bytes(*group)),
+                len: share.get(2..)?.len(),
+            });
         }
         rest = next;
     }

@@ -42,7 +42,7 @@ pub struct ClientHello {
     cipher_suites: usize,
     groups: Vec<Group>,
     /// Groups with a key share. `None` means no extension, which is not the same as an empty one.
-    key_shares: Option<Vec<(Group, usize)>>,
+    key_shares: Option<Vec<KeyShare>>,
     server_name: Option<Range<usize>>,
     alpn: Range<usize>,
     transport_params: Option<Range<usize>>,
@@ -238,8 +238,8 @@ impl ClientHello {
         &self.groups
     }
 
-    /// Returns the groups with a key share, and the length of each share.
-    pub fn key_shares(&self) -> &[(Group, usize)] {
+    /// Returns the key shares, the client's first choice first.
+    pub fn key_shares(&self) -> &[KeyShare] {
         self.key_shares.as_deref().unwrap_or_default()
     }
 
@@ -322,6 +322,16 @@ impl fmt::Debug for ClientHello {
             .field("ticket", &self.has_ticket)
             .finish_non_exhaustive()
     }
+}
+
+/// A key share of a ClientHello, without its bytes (RFC 8446 §4.2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct KeyShare {
+    /// Its group.
+    pub group: Group,
+    /// Bytes of the share.
+    pub len: usize,
 }
 
 /// A reader of a range of the message. Positions count from the start of the message.
@@ -459,7 +469,7 @@ impl<'a> Cursor<'a> {
         Ok(range)
     }
 
-    fn key_shares(&mut self) -> Result<Vec<(Group, usize)>, HelloError> {
+    fn key_shares(&mut self) -> Result<Vec<KeyShare>, HelloError> {
         const WHAT: &str = "key_share";
         let mut entries = self.list(WHAT)?;
         let mut shares = Vec::new();
@@ -469,7 +479,10 @@ impl<'a> Cursor<'a> {
             if shares.len() >= MAX_ITEMS {
                 return Err(HelloError::Malformed(WHAT));
             }
-            shares.push((group, share.end - share.at));
+            shares.push(KeyShare {
+                group,
+                len: share.end - share.at,
+            });
         }
         Ok(shares)
     }

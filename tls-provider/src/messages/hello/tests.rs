@@ -114,9 +114,10 @@ fn everything_a_client_asks_for_is_read() {
         hello.groups(),
         [Group::X25519MLKEM768, Group::X25519, Group(0x6a6a)]
     );
+    let share = |group, len| KeyShare { group, len };
     assert_eq!(
         hello.key_shares(),
-        [(Group::X25519MLKEM768, 1216), (Group::X25519, 32)]
+        [share(Group::X25519MLKEM768, 1216), share(Group::X25519, 32)]
     );
     assert_eq!(hello.cipher_suites(), [0x1301, 0x1303]);
     assert_eq!(hello.signature_schemes(), [0x0403, 0x0804]);

@@ -17,6 +17,14 @@ pub enum CertificateCompression {
     Zlib,
 }
 
+/// A compressed certificate chain, without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compressed {
+    pub(crate) algorithm: CertificateCompression,
+    /// Compressed bytes.
+    pub(crate) len: usize,
+}
+
 impl CertificateCompression {
     /// All algorithms, the one with the smallest results first.
     pub const ALL: [Self; 2] = [Self::Brotli, Self::Zlib];

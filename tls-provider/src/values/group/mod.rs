@@ -132,11 +132,23 @@ impl Group {
         matches!(self.kind(), GroupKind::Hybrid | GroupKind::PostQuantum)
     }
 
-    /// Returns the number of bytes of the client's and of the server's key share.
-    pub fn share_sizes(self) -> Option<(usize, usize)> {
-        self.facts()
-            .map(|facts| (facts.client_share.into(), facts.server_share.into()))
+    /// Returns the sizes of both ends' key shares; `None` if the group is unknown.
+    pub fn share_sizes(self) -> Option<ShareSizes> {
+        self.facts().map(|facts| ShareSizes {
+            client: facts.client_share.into(),
+            server: facts.server_share.into(),
+        })
     }
+}
+
+/// Sizes of the key shares of a group (RFC 8446 §4.2.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ShareSizes {
+    /// Bytes of the client's key share.
+    pub client: usize,
+    /// Bytes of the server's key share.
+    pub server: usize,
 }
 
 impl fmt::Display for Group {

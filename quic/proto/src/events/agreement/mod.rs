@@ -141,14 +141,14 @@ impl Handshake {
     /// Returns the outcome once TLS knows the group and the suite.
     pub(crate) fn new(negotiated: Negotiated, around: &Circumstances<'_>) -> Option<Self> {
         let group = negotiated.group?;
-        let (client_share, server_share) = group.share_sizes().unwrap_or_default();
+        let shares = group.share_sizes().unwrap_or_default();
         let lineage = lineage(&negotiated, group);
         Some(Self {
             key_exchange: KeyExchangeInfo {
                 group,
                 hello_retry: negotiated.hello_retry,
-                client_share,
-                server_share,
+                client_share: shares.client,
+                server_share: shares.server,
             },
             suite: negotiated.suite?,
             signature_scheme: negotiated.signature_scheme,

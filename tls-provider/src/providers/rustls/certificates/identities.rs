@@ -14,10 +14,8 @@ use crate::options::Intermediates;
 use crate::providers::rustls::crypto::compress::Compression;
 use crate::providers::rustls::locals::capture::NotedKey;
 use crate::providers::rustls::{crypto::keys, locals::ticket_facts};
-use crate::{
-    CertificateCompression, ChainChoice, ClientHello, ConfigError, ServerFlight, ServerOptions,
-    Side,
-};
+use crate::values::compression::Compressed;
+use crate::{ChainChoice, ClientHello, ConfigError, ServerFlight, ServerOptions, Side};
 
 /// Certificates, chosen by the server name, the client's algorithms and the configured choice.
 #[derive(Debug)]
@@ -43,7 +41,7 @@ struct Known {
 struct Shown {
     key: Arc<CertifiedKey>,
     /// Bytes of the chain by each algorithm of the configuration, in its order.
-    compressed: Vec<(CertificateCompression, usize)>,
+    compressed: Vec<Compressed>,
 }
 
 impl Shown {
@@ -158,11 +156,11 @@ impl Known {
 }
 
 impl Shown {
-    /// Returns the algorithm and the size if a client accepts a compressed chain.
-    fn compressed_for(&self, hello: &ClientHello) -> Option<(CertificateCompression, usize)> {
+    /// Returns the compressed chain if a client accepts it.
+    fn compressed_for(&self, hello: &ClientHello) -> Option<Compressed> {
         let accepted = |wanted| hello.certificate_compression().any(|it| it == wanted);
         let mut sizes = self.compressed.iter().copied();
-        sizes.find(|(algorithm, _)| accepted(*algorithm))
+        sizes.find(|compressed| accepted(compressed.algorithm))
     }
 }
 

@@ -8,6 +8,7 @@ use ::rustls::{ClientConfig, ServerConfig};
 use crate::messages::flight::body_len;
 #[cfg(not(all(feature = "brotli", feature = "zlib")))]
 use crate::providers::rustls::unsupported;
+use crate::values::compression::Compressed;
 use crate::{CertificateCompression, CertificateDer, ConfigError};
 
 /// Algorithms of one end, with the chains that were already compressed.
@@ -50,13 +51,16 @@ impl Compression {
     pub(in crate::providers::rustls) fn sizes(
         &self,
         chain: &[CertificateDer<'_>],
-    ) -> Vec<(CertificateCompression, usize)> {
+    ) -> Vec<Compressed> {
         let sized = self.compressors.iter().filter_map(|compressor| {
             let algorithm = CertificateCompression::from_iana(compressor.algorithm().into())?;
             // As rustls does for a chain that it caches.
             let level = CompressionLevel::Amortized;
             let compressed = compressor.compress(message_body(chain), level).ok()?;
-            Some((algorithm, compressed.len()))
+            Some(Compressed {
+                algorithm,
+                len: compressed.len(),
+            })
         });
         sized.collect()
     }

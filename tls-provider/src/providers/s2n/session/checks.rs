@@ -1,7 +1,7 @@
 //! Checks that s2n-tls leaves out.
 
 use super::Running;
-use crate::{Alert, Error, PeerChain, Session, messages::framing};
+use crate::{Alert, Error, KeyShare, PeerChain, Session, messages::framing};
 
 impl Running {
     /// Asks the application's verifier, before any secret or byte of this flight is sent.
@@ -49,11 +49,11 @@ impl Running {
         if self.side.is_server() || self.complete {
             return Ok(());
         }
-        let Some((group, len)) = framing::server_share(next) else {
+        let Some(KeyShare { group, len }) = framing::server_share(next) else {
             return Ok(());
         };
         match group.share_sizes() {
-            Some((_, of_server)) if of_server != len => Err(Error::told(
+            Some(sizes) if sizes.server != len => Err(Error::told(
                 Alert::ILLEGAL_PARAMETER,
                 format!("the server sent a key share of a wrong length: {group}"),
             )),

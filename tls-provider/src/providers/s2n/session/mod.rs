@@ -140,7 +140,7 @@ impl Running {
     pub(super) fn server(connection: Connection, common: Common, client: &Client<'_>) -> Self {
         let name = client.hello.server_name();
         let mut shares = client.hello.key_shares().iter();
-        let has_share = shares.any(|(group, _)| *group == client.group);
+        let has_share = shares.any(|share| share.group == client.group);
         let asked_for = Peer {
             name: name.unwrap_or_default().to_owned(),
             is_sent: name.is_some(),

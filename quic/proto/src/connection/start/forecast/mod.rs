@@ -267,8 +267,8 @@ fn forecast(
 /// Returns the bytes of the second ClientHello, which has one share, of the group that the server
 /// wants.
 fn second_hello(hello: &ClientHello, group: Group) -> usize {
-    let first = hello.key_shares().iter().map(|(_, len)| 4 + len);
-    let (second, _) = group.share_sizes().unwrap_or_default();
+    let first = hello.key_shares().iter().map(|share| 4 + share.len);
+    let second = group.share_sizes().unwrap_or_default().client;
     (hello.message().len() + 4 + second).saturating_sub(first.sum())
 }
 

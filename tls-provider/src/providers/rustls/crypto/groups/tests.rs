@@ -1,4 +1,5 @@
 use super::*;
+use crate::ShareSizes;
 
 #[test]
 fn every_group_has_the_shares_of_its_table_entry() {
@@ -7,7 +8,10 @@ fn every_group_has_the_shares_of_its_table_entry() {
         assert_eq!(u16::from(kx.name()), group.0);
         let client = kx.start().expect("a share");
         let server = kx.start_and_complete(client.pub_key()).expect("an answer");
-        let sizes = (client.pub_key().len(), server.pub_key.len());
+        let sizes = ShareSizes {
+            client: client.pub_key().len(),
+            server: server.pub_key.len(),
+        };
         assert_eq!(group.share_sizes(), Some(sizes), "{group}");
         let secret = client.complete(&server.pub_key).expect("a secret");
         assert_eq!(secret.secret_bytes(), server.secret.secret_bytes());

@@ -347,9 +347,9 @@ pub mod tls {
     pub use hybriq_tls::{
         CertificateAlgorithms, CertificateCompression, CertificateDer, CertificateMessage,
         CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello, EarlyDataPolicy,
-        GroupKind, GroupMismatch, InvalidSupportedGroups, KeyAlgorithm, KeyLog, Lineage, PeerChain,
-        PrivateKeyDer, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
-        SupportedGroups, UnknownProfile, Verifier, is_fips,
+        GroupKind, GroupMismatch, InvalidSupportedGroups, KeyAlgorithm, KeyLog, KeyShare, Lineage,
+        PeerChain, PrivateKeyDer, ShareSizes, Side, SignError, SignatureAlgorithm, SignatureScheme,
+        Signer, Suite, SupportedGroups, UnknownProfile, Verifier, is_fips,
     };
 }
 /// Settings and terms of the transport: streams, datagrams, packets, congestion control.

@@ -52,7 +52,8 @@ pub trait SessionStore: Send + Sync {
 pub enum SessionMemory {
     /// They are bytes in a store, and resume in another process too.
     Stored,
-    /// They end with the process: the TLS library cannot turn a session into bytes (rustls 0.23).
+    /// They end with the process: the TLS library cannot turn a session into bytes (rustls 0.23). A
+    /// configuration keeps up to 8 tickets of each of 256 servers.
     Library,
     /// They end with the process: a stored session may have begun without the rules of the profile.
     Profile,

@@ -33,6 +33,22 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// alarms, what paths carried ([`CarefulResume`](crate::memory::CarefulResume)), and TLS sessions where the
 /// library can turn one into bytes: see [`ClientConfig::session_memory`](crate::ClientConfig::session_memory).
 ///
+/// What a client finds after a restart of its program, by TLS provider:
+///
+/// | | rustls | s2n-tls |
+/// |---|---|---|
+/// | tokens against Retry (RFC 9000 §8.1.3) | yes | yes |
+/// | the version of QUIC and the key-exchange group | yes | yes |
+/// | commitments to post-quantum key exchange | yes | yes |
+/// | what paths carried (RFC 9959) | yes | yes |
+/// | TLS sessions | no | yes |
+/// | 0-RTT | no, it needs a TLS session | no, s2n-tls has none in QUIC |
+///
+/// rustls 0.23 cannot turn a session into bytes. Its sessions are beside this memory, within the process:
+/// each configuration keeps up to 8 tickets of each of 256 servers, and the server that changed longest ago
+/// makes room. [`ClientConfig::session_memory`](crate::ClientConfig::session_memory) says which applies
+/// to a configuration, and why.
+///
 /// Clones are the same memory. When it is full, a new server replaces the one that changed longest ago
 /// among those that are not pinned: those that may be classical, or were remembered too long ago. A
 /// server that has to be post-quantum is removed only when its commitment expires, so that visits to many other

@@ -157,7 +157,7 @@ pub enum ConfigError {
     /// A certificate is expired or not valid yet.
     #[error("certificate {certificate} {problem}; renew it, or set the clock right")]
     Validity {
-        /// Position of the identity in the order of adding, from 0.
+        /// Position of the identity in the order in which they were added, from 0.
         certificate: usize,
         /// The problem, with the time in seconds since 1970.
         problem: String,

@@ -83,8 +83,8 @@ counters! {
 pub enum DropReason {
     /// The header cannot be read, or its ids have a length that no version of ours uses.
     Malformed,
-    /// The version is unknown, and there is no server to say so, or the datagram is too small for an
-    /// answer.
+    /// The version is unknown, and this endpoint is no server or the datagram is too small for an
+    /// answer (RFC 9000 §6.1).
     UnknownVersion,
     /// No connection has its id, and no stateless reset was due.
     UnknownConnection,
@@ -95,7 +95,7 @@ pub enum DropReason {
     TooEarly,
     /// Too many clients wait, or too many answers.
     Overload,
-    /// Nobody can be answered at the source: its port is 0, or its address is that of no single host.
+    /// The source cannot be answered: its port is 0, or its address does not belong to a single host.
     ImpossibleSource,
 }
 

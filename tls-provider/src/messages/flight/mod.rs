@@ -16,7 +16,7 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerFlight {
-    /// Position of the identity in the order of adding, from 0.
+    /// Position of the identity in the order in which they were added, from 0.
     pub identity: usize,
     /// Key-exchange group.
     pub group: Group,

@@ -29,7 +29,7 @@ use crate::{
 
 /// TLS provider and transport configuration that connections share.
 ///
-/// Exhaustive: what else connections share goes into its two parts.
+/// Exhaustive: other shared settings belong in the transport configuration.
 #[derive(Clone)]
 pub struct Setup {
     /// Provider of TLS sessions.

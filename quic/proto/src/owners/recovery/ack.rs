@@ -60,7 +60,7 @@ impl<R: 'static> Recovery<R> {
         let newly = self.spaces.at(ack.space).take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
-        self.abroad.on_settled(newly.abroad);
+        self.left_paths.on_settled(newly.on_left_paths);
         if outcome.acked.len() == first_new {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl<R: 'static> Recovery<R> {
             }
         }
         self.update_pace(now);
-        self.abroad.on_acked();
+        self.left_paths.on_acked();
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;

@@ -17,7 +17,7 @@ impl<R> Recovery<R> {
             controller: _,
             datagram_size: _,
             bytes_in_flight,
-            abroad: _,
+            left_paths: _,
             delivery: _,
             pacer: _,
             pacing: _,

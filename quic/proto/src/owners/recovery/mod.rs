@@ -19,7 +19,7 @@ pub use self::{
 };
 use self::{
     path::{ecn::PathEcn, pacer::Pacer, reordering::Reordering},
-    sent::{late::Episode, left_paths::Abroad, skipped::Skipper},
+    sent::{late::Episode, left_paths::LeftPaths, skipped::Skipper},
     state::SpaceState,
 };
 use super::congestion::{self, Controller, LostPacket, careful_resume::Resuming};
@@ -107,7 +107,7 @@ pub struct Recovery<R> {
     controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
-    abroad: Abroad,
+    left_paths: LeftPaths,
     delivery: Delivery,
     pacer: Pacer,
     pacing: Pacing,
@@ -178,7 +178,7 @@ impl<R: 'static> Recovery<R> {
             controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
-            abroad: Abroad::default(),
+            left_paths: LeftPaths::default(),
             delivery: Delivery::new(now),
             pacer: Pacer::new(now, config.datagram_size),
             pacing: config.pacing,
@@ -325,8 +325,8 @@ impl<R: 'static> Recovery<R> {
     }
 
     const fn on_taken(&mut self, bytes: InFlight) {
-        self.bytes_in_flight -= bytes.here;
-        self.abroad.on_settled(bytes.abroad);
+        self.bytes_in_flight -= bytes.on_active_path;
+        self.left_paths.on_settled(bytes.on_left_paths);
     }
 
     /// Takes all packets of a space out of flight and returns them as lost, without signalling
@@ -404,7 +404,7 @@ impl<R: 'static> Recovery<R> {
     /// flight are exempt.
     #[inline]
     pub fn can_send(&self, bytes: u64) -> bool {
-        let in_flight = self.bytes_in_flight + self.abroad.burden();
+        let in_flight = self.bytes_in_flight + self.left_paths.burden();
         in_flight.saturating_add(bytes) <= self.controller.window()
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }

@@ -129,7 +129,7 @@ impl<R> SpaceState<R> {
                     if pn >= first_pn {
                         newly.add(pn, &packet);
                     } else {
-                        newly.abroad += packet.bytes_abroad();
+                        newly.on_left_paths += packet.bytes_on_left_paths();
                     }
                     eliciting += u32::from(packet.ack_eliciting);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
@@ -142,12 +142,12 @@ impl<R> SpaceState<R> {
 }
 
 /// Summary of the newly acknowledged packets of one ACK: those of the path in use, except for
-/// `abroad`.
+/// `on_left_paths`.
 #[derive(Debug, Default)]
 pub(super) struct Newly {
     pub(super) bytes: u64,
     /// Bytes in flight on paths that were left.
-    pub(super) abroad: u64,
+    pub(super) on_left_paths: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(PacketNumber, Instant)>,
     pub(super) oldest: Option<(PacketNumber, Instant)>,

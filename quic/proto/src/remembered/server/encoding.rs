@@ -65,7 +65,7 @@ impl ServerRecord {
     /// Reads a record that [`write`](Self::write) wrote.
     ///
     /// # Errors
-    /// The bytes are nothing that it writes.
+    /// The bytes are not what it writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidServerMemory> {
         read(bytes).ok_or(InvalidServerMemory)
     }

@@ -45,12 +45,12 @@ pub trait ServerStore: Send + Sync {
     /// Calls a function with the record of a server, or with an empty one.
     fn read(&self, server: &ServerKey, read: &mut dyn FnMut(&ServerRecord));
 
-    /// Calls a function with the record of a server, or with an empty one, and stores what it made of
-    /// it, unless that is [empty](ServerRecord::is_empty). No other change may come between, so that a
-    /// token is used once, and two connections that end their handshakes at once both count.
+    /// Calls a function with the record of a server, or with an empty one, and stores the
+    /// result, unless that is [empty](ServerRecord::is_empty). The change must be atomic: a token is then
+    /// used only once, and two connections whose handshakes end at the same time both count.
     ///
-    /// A store that is full must not drop a record that is [pinned](ServerRecord::is_pinned) at this
-    /// time for one that is not stored yet.
+    /// A full store must not replace a record that is [pinned](ServerRecord::is_pinned) at this time
+    /// with a new one.
     fn change(
         &self,
         now: SystemTime,

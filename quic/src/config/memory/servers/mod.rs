@@ -125,7 +125,7 @@ impl ServerMemory {
     /// Reads a memory that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// The bytes are nothing that it writes.
+    /// The bytes are not what it writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidServerMemory> {
         let memory = Memory::read(bytes).ok_or(InvalidServerMemory)?;
         Ok(Self(Arc::new(Mutex::new(memory))))

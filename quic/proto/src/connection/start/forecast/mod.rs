@@ -51,7 +51,7 @@ pub enum FlightLimit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirstFlight {
-    /// Position of the certificate in the order of adding, from 0.
+    /// Position of the certificate in the order in which they were added, from 0.
     pub identity: usize,
     /// True if a quantum computer can break no key and no signature in its chain.
     pub post_quantum: bool,

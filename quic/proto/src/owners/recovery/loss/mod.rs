@@ -21,7 +21,7 @@ struct Sums {
     /// Bytes in flight of larger ones.
     oversize_bytes: u64,
     /// Bytes that were sent on other paths.
-    abroad: u64,
+    on_left_paths: u64,
     eliciting: u32,
     /// Packets with an ECN mark.
     marked: u64,
@@ -34,7 +34,7 @@ impl Sums {
         for Settled { packet, .. } in packets {
             sums.marked += u64::from(packet.ecn.is_some());
             sums.eliciting += u32::from(packet.ack_eliciting);
-            sums.abroad += packet.bytes_abroad();
+            sums.on_left_paths += packet.bytes_on_left_paths();
             if packet.size > datagram_size {
                 sums.oversize_bytes += packet.bytes_in_flight();
                 continue;
@@ -137,7 +137,7 @@ impl<R: 'static> Recovery<R> {
         state.eliciting_in_flight -= sums.eliciting;
         self.totals.packets_lost += sums.count;
         self.ecn.on_lost(sums.marked);
-        self.abroad.on_settled(sums.abroad);
+        self.left_paths.on_settled(sums.on_left_paths);
         self.bytes_in_flight -= sums.oversize_bytes;
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= sums.bytes;

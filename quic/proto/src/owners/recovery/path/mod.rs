@@ -89,7 +89,7 @@ impl<R: 'static> Recovery<R> {
         state.probes = 0;
         let in_flight = std::mem::take(&mut self.bytes_in_flight);
         // A peer that keeps moving and acknowledges nothing must not get two probes each time.
-        if !self.abroad.on_left(in_flight) {
+        if !self.left_paths.on_left(in_flight) {
             self.pto_count = 0;
         }
         self.rearm(now);

@@ -6,7 +6,7 @@
 /// one. Only that one is exempt: bytes left earlier count; otherwise a peer that acknowledges
 /// nothing would get another window with each change of path.
 #[derive(Debug, Default)]
-pub(in crate::owners::recovery) struct Abroad {
+pub(in crate::owners::recovery) struct LeftPaths {
     bytes: u64,
     /// Bytes in flight on the path left last, which do not count against the window.
     passed_over: u64,
@@ -14,7 +14,7 @@ pub(in crate::owners::recovery) struct Abroad {
     moved: bool,
 }
 
-impl Abroad {
+impl LeftPaths {
     /// Takes over the bytes in flight on a path that is left. Returns true if another path was left
     /// since the peer last acknowledged something.
     pub(in crate::owners::recovery) const fn on_left(&mut self, in_flight: u64) -> bool {
@@ -44,19 +44,19 @@ impl Abroad {
 
 #[cfg(test)]
 mod tests {
-    use super::Abroad;
+    use super::LeftPaths;
 
     #[test]
     fn only_the_path_left_last_is_passed_over() {
-        let mut abroad = Abroad::default();
-        assert!(!abroad.on_left(1000));
-        assert_eq!(abroad.burden(), 0);
-        assert!(abroad.on_left(300));
-        assert_eq!(abroad.burden(), 1000);
-        abroad.on_acked();
-        assert!(!abroad.on_left(0));
-        assert_eq!(abroad.burden(), 1300);
-        abroad.on_settled(1200);
-        assert_eq!(abroad.burden(), 100);
+        let mut left_paths = LeftPaths::default();
+        assert!(!left_paths.on_left(1000));
+        assert_eq!(left_paths.burden(), 0);
+        assert!(left_paths.on_left(300));
+        assert_eq!(left_paths.burden(), 1000);
+        left_paths.on_acked();
+        assert!(!left_paths.on_left(0));
+        assert_eq!(left_paths.burden(), 1300);
+        left_paths.on_settled(1200);
+        assert_eq!(left_paths.burden(), 100);
     }
 }

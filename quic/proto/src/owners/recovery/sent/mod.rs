@@ -78,7 +78,7 @@ impl<R> SentPacket<R> {
 
     /// Returns the packet's share of the bytes in flight on paths that were left.
     #[inline]
-    pub fn bytes_abroad(&self) -> u64 {
+    pub fn bytes_on_left_paths(&self) -> u64 {
         if self.in_flight && self.snapshot.is_none() {
             self.size.into()
         } else {
@@ -92,17 +92,17 @@ impl<R> SentPacket<R> {
 #[non_exhaustive]
 pub struct InFlight {
     /// Bytes on the path in use.
-    pub here: u64,
+    pub on_active_path: u64,
     /// Bytes on paths that were left.
-    pub abroad: u64,
+    pub on_left_paths: u64,
 }
 
 impl InFlight {
     /// Adds a packet.
     #[inline]
     pub fn add<R>(&mut self, packet: &SentPacket<R>) {
-        self.here += packet.bytes_in_flight();
-        self.abroad += packet.bytes_abroad();
+        self.on_active_path += packet.bytes_in_flight();
+        self.on_left_paths += packet.bytes_on_left_paths();
     }
 }
 

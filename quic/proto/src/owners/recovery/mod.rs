@@ -14,7 +14,7 @@ use hybriq_tls::Side;
 
 pub use self::{
     ack::Ack,
-    path::{PathState, rtt::Rtt},
+    path::{PathState, pacer::Pacing, rtt::Rtt},
     sent::{Held, InFlight, Outcome, SentPacket, SentPackets, Settled},
 };
 use self::{
@@ -152,16 +152,6 @@ pub struct Config {
     pub ecn: EcnState,
     /// Pacing of packets.
     pub pacing: Pacing,
-}
-
-/// Spreading of packets over the round trip (RFC 9002 §7.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Pacing {
-    /// Packets are paced.
-    On,
-    /// Packets are sent as soon as the window allows.
-    Off,
 }
 
 impl<R: 'static> Recovery<R> {

@@ -1,4 +1,4 @@
-//! Pacing of datagrams.
+//! Pacing of datagrams (RFC 9002 §7.7).
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,16 @@ use crate::owners::congestion::Phase;
 
 #[cfg(test)]
 mod tests;
+
+/// Spreading of packets over the round trip (RFC 9002 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pacing {
+    /// Packets are paced.
+    On,
+    /// Packets are sent as soon as the window allows.
+    Off,
+}
 
 /// Longest train of datagrams, in time at the pacing rate: a queue on the path takes it at once.
 const TRAIN: Duration = Duration::from_millis(1);

@@ -26,7 +26,7 @@ const TABLE: &str = include_str!("../docs/instructions.md");
 fn most(provider: Backend) -> usize {
     let name = match provider {
         Backend::Rustls => "| idle connection, rustls | server | ",
-        Backend::S2nTls => "| idle connection, s2n-tls | server | ",
+        _ => "| idle connection, s2n-tls | server | ",
     };
     let line = TABLE.lines().find_map(|line| line.strip_prefix(name));
     let bytes = line.unwrap().trim_end_matches(" |");

@@ -138,7 +138,7 @@ impl Outgoing {
         match streams.write(id, bytes) {
             Ok(taken) => drop(self.bytes.drain(..taken)),
             Err(WriteError::Blocked) => {}
-            Err(WriteError::Stopped(_) | WriteError::Closed) => return true,
+            Err(_) => return true,
         }
         self.bytes.is_empty() && self.is_last && streams.finish(id).is_ok()
     }

@@ -155,7 +155,7 @@ impl Pair {
             }
             Err(ReadError::Blocked | ReadError::Closed) => {}
             Err(ReadError::Reset(_)) => assert!(known.reset),
-            Err(ReadError::Unordered) => unreachable!("it is only read in order"),
+            Err(error) => unreachable!("it is only read in order: {error}"),
         }
         while let Some((payload, sent)) = packet(&mut self.receiver, self.now) {
             for frame in frames(&payload) {

@@ -53,7 +53,7 @@ async fn a_client_that_restarts_uses_token_version_group_and_session() {
         let config = || client_config().tls(backend);
         let place = match backend {
             Backend::Rustls => SessionMemory::Library,
-            Backend::S2nTls => SessionMemory::Stored,
+            _ => SessionMemory::Stored,
         };
         let is_stored = place == SessionMemory::Stored;
         let (server, memory) = (server(), ServerMemory::new());

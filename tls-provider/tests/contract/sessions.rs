@@ -75,11 +75,7 @@ fn bytes_of_something_else_lead_to_a_full_handshake() {
         Pair::new(&*client, &*server).complete();
         let ((_, policy), session) = disk.only();
         for len in [0, 1, 17, 28, session.len() / 2, session.len() - 1] {
-            let server_name = HOST;
-            let key = SessionKey {
-                server_name,
-                policy,
-            };
+            let key = SessionKey::new(HOST, policy);
             disk.put(key, &session[..len]);
             let pair = Pair::new(&*client, &*server).complete();
             assert!(!pair.client.session.negotiated().resumed, "{len}");

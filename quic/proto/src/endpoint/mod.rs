@@ -76,8 +76,9 @@ pub enum Routed<'d> {
 }
 
 /// Reason why an incoming connection could not be accepted.
+///
+/// Exhaustive: a driver must report each.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AcceptError {
     /// The TLS configuration is invalid.
     #[error(transparent)]
@@ -88,8 +89,9 @@ pub enum AcceptError {
 }
 
 /// Reason why no connection was started.
+///
+/// Exhaustive: a driver must report each.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StartError {
     /// The TLS configuration is invalid.
     #[error(transparent)]

@@ -19,6 +19,15 @@ pub struct KnownPath {
 }
 
 impl KnownPath {
+    /// Creates the state of a path between these addresses.
+    pub const fn new(observed: Observed, peer: IpAddr, local: Option<IpAddr>) -> Self {
+        Self {
+            observed,
+            peer,
+            local,
+        }
+    }
+
     /// Returns true if a path between these addresses may be the same one (RFC 9959 §3.2).
     pub fn is_between(&self, local: Option<IpAddr>, peer: IpAddr) -> bool {
         let same_local = match (self.local, local) {

@@ -146,6 +146,6 @@ fn public(error: SendError, len: usize) -> SendDatagramError {
     match error {
         SendError::Unsupported => SendDatagramError::Unsupported,
         SendError::TooLarge(max) => SendDatagramError::TooLarge { len, max },
-        SendError::Full => SendDatagramError::Full,
+        _ => SendDatagramError::Full,
     }
 }

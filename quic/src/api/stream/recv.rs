@@ -403,7 +403,7 @@ impl RecvStream {
         match state.core.streams().recv_end(self.id) {
             Some(RecvEnd::Reset(code)) => return Poll::Ready(Ok(Some(code))),
             Some(RecvEnd::Complete) | None => return Poll::Ready(Ok(None)),
-            Some(RecvEnd::Open) => {}
+            Some(_) => {}
         }
         if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone().into()));

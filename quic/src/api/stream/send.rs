@@ -321,7 +321,7 @@ impl SendStream {
                 self.handle.on_polled(Poll::Pending)
             }
             Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
-            Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),
+            Err(_) => Poll::Ready(Err(WriteError::Closed)),
         }
     }
 
@@ -376,7 +376,7 @@ impl SendStream {
         drop(state);
         result.map_err(|error| match error {
             streams::ResetAtError::Unsupported => ResetAtError::Unsupported,
-            streams::ResetAtError::Closed => ResetAtError::Closed,
+            _ => ResetAtError::Closed,
         })?;
         self.end = End::ResetAt;
         self.handle.touch();

@@ -392,7 +392,6 @@ impl State {
                     reported.handshake = self.core.handshake().cloned();
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
-                Event::EarlyDataReady | Event::HandshakeConfirmed => {}
                 Event::PathChanged(change) => {
                     reported.paths.push(PathEvent::Changed(change));
                     self.on_path_changed(change, wakes);
@@ -404,6 +403,8 @@ impl State {
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
                 Event::Datagram(event) => self.on_datagram_event(event, wakes),
+                // Nobody waits for the others.
+                _ => {}
             }
         }
         reported
@@ -423,6 +424,7 @@ impl State {
         let what = match event {
             DatagramEvent::Readable => WaitFor::Datagram,
             DatagramEvent::Writable => WaitFor::DatagramRoom,
+            _ => return,
         };
         self.waiters(what).wake_one(wakes);
     }
@@ -451,6 +453,7 @@ impl State {
             StreamEvent::Acknowledged(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
             }
+            _ => {}
         }
     }
 }

@@ -183,7 +183,7 @@ impl Worker {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);
                 }
             }
-            Routed::Connection(..) | Routed::Consumed | Routed::Dropped(_) => {}
+            _ => {}
         }
     }
 

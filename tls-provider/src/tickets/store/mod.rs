@@ -22,6 +22,16 @@ pub struct SessionKey<'a> {
     pub policy: [u8; 16],
 }
 
+impl<'a> SessionKey<'a> {
+    /// Creates the key of a server for clients with this policy.
+    pub const fn new(server_name: &'a str, policy: [u8; 16]) -> Self {
+        Self {
+            server_name,
+            policy,
+        }
+    }
+}
+
 /// Store of a client's sessions, so that later connections resume, even in another process. Only
 /// s2n-tls uses one: rustls has no bytes for its sessions, and refuses a store.
 ///

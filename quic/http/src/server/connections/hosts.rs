@@ -87,7 +87,7 @@ impl Hosts {
             Coverage::Covered => true,
             // A client that sends no server name gets the same certificate again.
             Coverage::Elsewhere if asked.is_some() => false,
-            Coverage::Elsewhere | Coverage::Nowhere => self.misdirected != Misdirected::NotCovered,
+            _ => self.misdirected != Misdirected::NotCovered,
         };
         let policy = names.key_exchange(Some(host));
         let is_allowed = match tls.group {

@@ -29,8 +29,9 @@ use crate::{
 };
 
 /// Datagrams that the system refused to send.
+///
+/// Exhaustive: a driver must say everything about a refused datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Refused {
     /// Address that they were for.
     pub peer: SocketAddr,

@@ -40,8 +40,9 @@ pub use send::sent::Sent;
 use send::{Send, SendRoom};
 
 /// Limits for the peer, and sizes of send buffers.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// Initial number of bytes that the peer may have in flight or unread on all streams together.
     /// At most [`receive_window`](Self::receive_window).
@@ -94,8 +95,9 @@ impl Limits {
 }
 
 /// Limits in the peer's transport parameters (RFC 9000 §18.2).
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PeerLimits {
     /// `initial_max_data` of the peer.
     pub max_data: u64,

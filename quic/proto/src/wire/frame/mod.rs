@@ -173,8 +173,9 @@ impl Frame<'_> {
 }
 
 /// Time and pace of the path, for owners that tune themselves while they write.
+///
+/// Exhaustive: whoever drives the owner must decide on every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Timing {
     /// Current time.
     pub now: Instant,

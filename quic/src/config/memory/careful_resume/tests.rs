@@ -7,14 +7,8 @@ use super::*;
 const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
 fn known(capacity: u64) -> KnownPath {
-    KnownPath {
-        observed: Observed {
-            rtt: Duration::from_millis(300),
-            capacity,
-        },
-        peer: PEER,
-        local: None,
-    }
+    let observed = Observed::new(Duration::from_millis(300), capacity);
+    KnownPath::new(observed, PEER, None)
 }
 
 fn key(number: u64) -> PathKey {
@@ -85,10 +79,7 @@ fn what_the_application_gives_is_for_one_connection() {
 #[test]
 fn what_was_given_for_another_path_does_not_hide_what_is_remembered() {
     let now = Instant::now();
-    let elsewhere = KnownPath {
-        peer: "192.0.2.2".parse().unwrap(),
-        ..known(7)
-    };
+    let elsewhere = KnownPath::new(known(7).observed, "192.0.2.2".parse().unwrap(), None);
     let saved = SavedPath::new(elsewhere, std::time::SystemTime::UNIX_EPOCH);
     let resume = CarefulResume::new().path(&saved, Duration::ZERO);
     resume.put(now, key(1), known(1));

@@ -225,10 +225,7 @@ fn a_clone_is_the_same_memory_and_another_one_is_not() {
 fn sessions_are_taken_once_by_clients_of_their_policy() {
     let memory = ServerMemory::new();
     let sessions = Sessions(Arc::new(memory.clone()));
-    let key = |policy| SessionKey {
-        server_name: "A.test",
-        policy: [policy; 16],
-    };
+    let key = |policy| SessionKey::new("A.test", [policy; 16]);
     sessions.put(key(1), &[1]);
     sessions.put(key(1), &[2]);
     assert_eq!(sessions.take(key(2)), None);

@@ -17,6 +17,13 @@ pub struct Observed {
     pub capacity: u64,
 }
 
+impl Observed {
+    /// Creates it from the smallest round trip, and the bytes that arrived in one such round trip.
+    pub const fn new(rtt: Duration, capacity: u64) -> Self {
+        Self { rtt, capacity }
+    }
+}
+
 /// Measures the capacity that a sender uses: the bytes acknowledged in a round trip, less those
 /// that only waited in queues.
 #[derive(Clone, Copy, Debug)]

@@ -363,7 +363,7 @@ impl RecvStream {
             // The stream continues, for unordered reads.
             Err(streams::ReadError::Unordered) => return Poll::Ready(Err(ReadError::Unordered)),
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
-            Err(streams::ReadError::Closed) => ReadError::Stopped,
+            Err(_) => ReadError::Stopped,
         };
         drop(state);
         self.end = End::Failed(error.clone());

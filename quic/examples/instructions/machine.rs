@@ -100,11 +100,7 @@ impl Machine {
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None)?);
             }
-            Routed::Foreign(..)
-            | Routed::Earlier(..)
-            | Routed::Stray(_)
-            | Routed::Consumed
-            | Routed::Dropped(_) => {}
+            _ => {}
         }
         Ok(())
     }

@@ -11,9 +11,9 @@ use hybriq_tls::EarlyDataPolicy;
 use super::{
     ApplicationCodes, PathMemory,
     groups::{
-        AckFrequency, Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts,
+        AckFrequency, Acks, ClientMemory, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken,
+        Timeouts,
     },
-    memory::ClientMemory,
 };
 use crate::{
     events::{Sampler, Sampling, Subscriber, Subscription},

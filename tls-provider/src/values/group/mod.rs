@@ -2,7 +2,6 @@
 
 pub(crate) mod supported;
 
-use crate::Group;
 use std::fmt;
 
 /// A TLS named group by its IANA code point. An unknown code point is a value like any other.

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{ResetKey, Steering};
+use super::ResetKey;
 
 /// Generates the connection ids of an endpoint: determines their length, the information for load
 /// balancers, and the worker that each belongs to.

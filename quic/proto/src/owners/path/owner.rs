@@ -9,7 +9,6 @@ use hybriq_tls::Side;
 
 use super::{Address, Event, MtuCounts, MtuRange, Path, Patience, State, others::Others};
 use crate::{
-    owners::path::{PathEvent, Paths},
     random::prf::Sequence,
     stats::census::Census,
     wire::{

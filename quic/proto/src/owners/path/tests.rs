@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::wire::NumberedCid;
 
 /// Access for the tests of connections.
 impl<S> Paths<S> {

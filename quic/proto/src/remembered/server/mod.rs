@@ -60,12 +60,13 @@ pub trait ServerStore: Send + Sync {
 }
 
 /// Error of bytes that are no memory of servers, or no record of one.
+///
+/// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no memory of servers: the bytes were cut or changed, or another version wrote them; find out which \
      before you begin with an empty memory, which raises no downgrade alarm"
 )]
-#[non_exhaustive]
 pub struct InvalidServerMemory;
 
 /// A point in time by both clocks.

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::{Alert, GroupMismatch};
 
-use super::{Code, Downgrade, SystemError, Violation, printable::Printable};
+use super::{Code, Downgrade, Violation, printable::Printable};
 use crate::wire::FrameType;
 
 /// Reason why a connection ended.

@@ -3,8 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, StreamHeader,
-    connection::{crypto, datagram},
+    AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, StreamHeader, connection::data,
 };
 use crate::wire::{FrameType, PacketNumber, VarInt, Writer};
 
@@ -102,25 +101,25 @@ impl<'a> FrameWriter<'a> {
         wanted: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Option<usize> {
-        let fit = fit_with_length(self.remaining(), crypto::header_size(offset), wanted)?;
+        let fit = fit_with_length(self.remaining(), data::crypto_header_size(offset), wanted)?;
         if fit == 0 {
             return None;
         }
-        crypto::write_header(&mut self.writer, offset, fit);
+        data::write_crypto_header(&mut self.writer, offset, fit);
         self.fill(fit, fill);
         Some(fit)
     }
 
     /// Writes a DATAGRAM frame (RFC 9221 §4) with all of the data, or refuses it and writes nothing.
     pub fn datagram(&mut self, data: &[u8]) -> bool {
-        let Some((padding, with_length)) = datagram::plan(self.remaining(), data.len()) else {
+        let Some((padding, with_length)) = data::plan_datagram(self.remaining(), data.len()) else {
             return false;
         };
         if with_length {
             return self.write(&Datagram { data });
         }
         self.pad(padding);
-        datagram::write_last(&mut self.writer, data);
+        data::write_last_datagram(&mut self.writer, data);
         self.ack_eliciting = true;
         true
     }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Address, Answered, Consequence, Event, Expanded, Facts, Path, PathEvent, Paths, PeerCids,
-    Preferred, State, Switch,
+    State, Switch,
     owner::{Elsewhere, Which},
 };
 use crate::wire::{

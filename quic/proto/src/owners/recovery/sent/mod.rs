@@ -7,7 +7,7 @@ pub(super) mod skipped;
 use std::{collections::VecDeque, time::Instant};
 
 use crate::{
-    owners::{congestion::delivery::Snapshot, recovery::SentPacket},
+    owners::congestion::delivery::Snapshot,
     wire::{
         limits::{ACK_ONLY_PACKETS, SENT_PACKETS, SENT_RECORDS},
         packet::PacketNumber,

@@ -51,7 +51,7 @@ impl Encode for Datagram<'_> {
 ///
 /// The last frame of a packet may omit its length. If the data fits only without it, and would
 /// leave bytes after it, PADDING precedes the frame.
-pub(in crate::wire::frame) fn plan(room: usize, len: usize) -> Option<(usize, bool)> {
+pub(in crate::wire::frame) fn plan_datagram(room: usize, len: usize) -> Option<(usize, bool)> {
     let rest = room.checked_sub(1)?.checked_sub(len)?;
     if rest >= VarInt::saturating(len as u64).size() {
         Some((0, true))
@@ -61,7 +61,7 @@ pub(in crate::wire::frame) fn plan(room: usize, len: usize) -> Option<(usize, bo
 }
 
 /// Writes a frame that fills the packet.
-pub(in crate::wire::frame) fn write_last(writer: &mut Writer<'_>, data: &[u8]) {
+pub(in crate::wire::frame) fn write_last_datagram(writer: &mut Writer<'_>, data: &[u8]) {
     writer.varint(FrameType::DATAGRAM.0);
     writer.put(data);
 }
@@ -89,22 +89,26 @@ impl<'a> Crypto<'a> {
 impl Encode for Crypto<'_> {
     fn size(&self) -> usize {
         let len = self.data.len();
-        header_size(self.offset) + VarInt::saturating(len as u64).size() + len
+        crypto_header_size(self.offset) + VarInt::saturating(len as u64).size() + len
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        write_header(writer, self.offset, self.data.len());
+        write_crypto_header(writer, self.offset, self.data.len());
         writer.put(self.data);
     }
 }
 
 /// Returns the bytes of the fields before the length.
-pub(in crate::wire::frame) const fn header_size(offset: u64) -> usize {
+pub(in crate::wire::frame) const fn crypto_header_size(offset: u64) -> usize {
     1 + VarInt::saturating(offset).size()
 }
 
 /// Writes everything but the data.
-pub(in crate::wire::frame) fn write_header(writer: &mut Writer<'_>, offset: u64, len: usize) {
+pub(in crate::wire::frame) fn write_crypto_header(
+    writer: &mut Writer<'_>,
+    offset: u64,
+    len: usize,
+) {
     writer.varint(FrameType::CRYPTO.0);
     writer.varint(offset);
     writer.varint(len as u64);

@@ -10,8 +10,8 @@ fn cid(sequence: u64) -> Cid {
     Cid::from((sequence ^ 0xc1d0_0000_0000_0000).to_be_bytes())
 }
 
-fn numbered(sequence: u64, cid: Cid) -> Option<NumberedCid> {
-    Some(NumberedCid { sequence, cid })
+const fn numbered(sequence: u64, cid: Cid) -> NumberedCid {
+    NumberedCid { sequence, cid }
 }
 
 fn frame(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
@@ -273,7 +273,7 @@ fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     assert_eq!(peer.take_for_path(), None, "nothing is spare");
     offer(&mut peer, 1, 0).unwrap();
     offer(&mut peer, 2, 0).unwrap();
-    assert_eq!(peer.take_for_path(), numbered(1, cid(1)));
+    assert_eq!(peer.take_for_path(), Some(numbered(1, cid(1))));
     assert_eq!(*peer.active(), cid(0));
     assert_eq!(peer.find(1), Some(&cid(1)));
     assert_eq!(peer.find(2), None, "spare, not in use");
@@ -298,7 +298,7 @@ fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
 fn the_peer_may_retire_the_id_of_a_further_path() {
     let mut peer = peer();
     offer(&mut peer, 1, 0).unwrap();
-    assert_eq!(peer.take_for_path(), numbered(1, cid(1)));
+    assert_eq!(peer.take_for_path(), Some(numbered(1, cid(1))));
     offer(&mut peer, 2, 2).unwrap();
     assert_eq!(*peer.active(), cid(2));
     assert_eq!(peer.find(1), None);
@@ -337,7 +337,7 @@ fn the_id_of_a_preferred_address_is_the_next_one() {
     peer.set_preferred(cid(1), [1; 16].into()).unwrap();
     offer(&mut peer, 1, 0).unwrap();
     offer(&mut peer, 2, 0).unwrap();
-    assert_eq!(peer.take_for_path(), numbered(1, cid(1)));
+    assert_eq!(peer.take_for_path(), Some(numbered(1, cid(1))));
     let wrong = |peer: &mut Peer, id| peer.set_preferred(id, [1; 16].into()).unwrap_err().code();
     let code = Code::TRANSPORT_PARAMETER_ERROR;
     assert_eq!(wrong(&mut Peer::new(Cid::EMPTY), cid(1)), code);
@@ -347,7 +347,7 @@ fn the_id_of_a_preferred_address_is_the_next_one() {
 #[test]
 fn every_path_to_a_peer_without_ids_shares_the_empty_one() {
     let mut peer = Peer::new(Cid::EMPTY);
-    assert_eq!(peer.take_for_path(), numbered(0, Cid::EMPTY));
+    assert_eq!(peer.take_for_path(), Some(numbered(0, Cid::EMPTY)));
     assert!(peer.activate(0));
     peer.retire(0);
     assert!(!peer.wants_to_send(Space::Data) && peer.active().is_empty());

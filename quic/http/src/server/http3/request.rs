@@ -3,7 +3,7 @@
 use std::{convert::Infallible, pin::pin};
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
+    HeaderMap, HeaderName, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
 use hybriq_h3::{Code, Priority, Protocol, Scope};
 
@@ -170,8 +170,7 @@ async fn tunnel<B>(
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
     let _answer = quic.on_answer(send.id());
-    let later = HeaderValue::from_static("1");
-    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, later));
+    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, &b"1"[..]));
     send_status(send, status, later).await;
 }
 

@@ -1,6 +1,6 @@
 //! Heads and trailers that are sent.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, Request, StatusCode};
 use hybriq_proto::StreamId;
 
 use super::Connection;
@@ -43,7 +43,8 @@ impl Connection {
         self.write(stream, &fields, out)
     }
 
-    /// Appends the HEADERS frame of a response. `extra` are fields that the map does not have.
+    /// Appends the HEADERS frame of a response. `extra` are fields that the map does not have: none that are
+    /// [sensitive](http::HeaderValue::is_sensitive) or belong to connections, with values as in the map.
     ///
     /// # Errors
     /// The client takes no fields of this size.
@@ -52,7 +53,7 @@ impl Connection {
         stream: StreamId,
         status: StatusCode,
         fields: &HeaderMap,
-        extra: &[Option<(HeaderName, HeaderValue)>],
+        extra: &[Option<(HeaderName, &[u8])>],
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         let mut all = Fields::new();

@@ -87,11 +87,15 @@ impl<'a> Fields<'a> {
         &mut self,
         status: &'a StatusCode,
         fields: &'a HeaderMap,
-        extra: &'a [Option<(HeaderName, HeaderValue)>],
+        extra: &'a [Option<(HeaderName, &'a [u8])>],
     ) {
         self.0.push(plain(b":status", status.as_str().as_bytes()));
         let extra = extra.iter().flatten();
-        self.extend(extra.map(|(name, value)| (name, value)));
+        self.0.extend(extra.map(|(name, value)| FieldRef {
+            name: name.as_str().as_bytes(),
+            value,
+            sensitive: false,
+        }));
         self.extend(fields.iter().filter(not_te));
     }
 

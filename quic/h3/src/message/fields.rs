@@ -150,10 +150,7 @@ impl Section {
 
 /// Returns a name, which has no capitals (RFC 9114 §4.2).
 fn name(name: &Bytes) -> Result<HeaderName, Violation> {
-    if name.iter().any(u8::is_ascii_uppercase) {
-        return Err(Violation::FieldName);
-    }
-    HeaderName::from_bytes(name).map_err(|_| Violation::FieldName)
+    HeaderName::from_lowercase(name).map_err(|_| Violation::FieldName)
 }
 
 /// Returns true for the fields of connections, which HTTP/3 does not have (RFC 9114 §4.2).

@@ -24,7 +24,8 @@ enum Kind {
     /// The type has not arrived.
     #[default]
     Unknown,
-    Control(ControlReceiver),
+    /// Apart, because most streams have no such state.
+    Control(Box<ControlReceiver>),
     Encoder,
     Decoder,
     /// A stream of WebTransport, whose session is not known.
@@ -79,7 +80,7 @@ impl UniReceiver {
                     self.kind = match kind {
                         uni::CONTROL => {
                             connection.on_critical(Critical::Control)?;
-                            Kind::Control(ControlReceiver::default())
+                            Kind::Control(Box::default())
                         }
                         uni::ENCODER => {
                             connection.on_critical(Critical::Encoder)?;

@@ -22,6 +22,9 @@ use crate::{
 
 const CONNECTIONS: u64 = 16;
 
+/// Bytes that an idle connection of HTTP/3 holds with its transport, at most.
+const IDLE_HTTP3: u64 = 21 << 10;
+
 /// Requests at once on a connection of HTTP/2 or HTTP/3.
 const REQUESTS: u64 = 8;
 
@@ -291,6 +294,8 @@ async fn connections_and_requests_over_http3_count_for_what_they_hold() {
         clients.push(client);
     }
     check(&server, "idle connections of HTTP/3").await;
+    let held = server.held(CONNECTIONS).await;
+    assert!(held <= IDLE_HTTP3, "an idle connection holds {held} bytes");
     let head = http3::headers("/silent", &names());
     let mut streams = Vec::new();
     for client in &clients {

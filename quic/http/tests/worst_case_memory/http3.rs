@@ -47,6 +47,9 @@ pub(crate) fn headers(path: &str, names: &[String]) -> Vec<u8> {
 /// Entries of a table that has doubled, and is full.
 const ENTRIES: usize = 65;
 
+/// Bytes of the transport's part for a connection that these clients do not reach: other tests do.
+const UNREACHED: u64 = 8 << 10;
+
 /// Answers with fields that fill a table.
 async fn large() -> HeaderMap {
     let field = |index| {
@@ -104,7 +107,7 @@ async fn the_state_of_http3_reaches_its_worst_case() {
             soon(entries.write_all(&vec![0; part])).await.unwrap();
         }
     }
-    let most = server.worst.transport.connection + server.worst.http3;
+    let most = server.worst.transport.connection + server.worst.http3 - UNREACHED;
     server.reaches("state of http3", CONNECTIONS, most).await;
 }
 

@@ -36,7 +36,8 @@ pub struct RecvStream {
 enum End {
     Open,
     Finished,
-    Failed(ReadError),
+    Stopped,
+    Failed(Box<ReadError>),
 }
 
 /// What a read of the last data does with the end of the stream.
@@ -190,7 +191,7 @@ impl RecvStream {
             if chunk.len() > limit - all.len() {
                 // Otherwise the rest would look like a whole stream.
                 let error = ReadError::TooLong { limit };
-                self.end = End::Failed(error.clone());
+                self.end = End::Failed(Box::new(error.clone()));
                 return Err(error);
             }
             all.extend_from_slice(&chunk);
@@ -325,7 +326,8 @@ impl RecvStream {
         match &self.end {
             End::Open => {}
             End::Finished => return Poll::Ready(Ok(None)),
-            End::Failed(error) => return Poll::Ready(Err(error.clone())),
+            End::Stopped => return Poll::Ready(Err(ReadError::Stopped)),
+            End::Failed(error) => return Poll::Ready(Err(error.as_ref().clone())),
         }
         let mut state = self.handle.lock_stream()?;
         self.early |= state.core.streams().is_early(self.id);
@@ -363,10 +365,15 @@ impl RecvStream {
             // The stream continues, for unordered reads.
             Err(streams::ReadError::Unordered) => return Poll::Ready(Err(ReadError::Unordered)),
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
-            Err(_) => ReadError::Stopped,
+            // Closed, or an error that this version of the core does not have yet.
+            Err(_) => {
+                drop(state);
+                self.end = End::Stopped;
+                return Poll::Ready(Err(ReadError::Stopped));
+            }
         };
         drop(state);
-        self.end = End::Failed(error.clone());
+        self.end = End::Failed(Box::new(error.clone()));
         Poll::Ready(Err(error))
     }
 
@@ -394,10 +401,14 @@ impl RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<u64>, ReadError>> {
-        match self.end {
-            End::Failed(ReadError::Reset(code)) => return Poll::Ready(Ok(Some(code))),
-            End::Finished | End::Failed(ReadError::Stopped) => return Poll::Ready(Ok(None)),
-            End::Open | End::Failed(_) => {}
+        match &self.end {
+            End::Finished | End::Stopped => return Poll::Ready(Ok(None)),
+            End::Failed(error) => {
+                if let ReadError::Reset(code) = **error {
+                    return Poll::Ready(Ok(Some(code)));
+                }
+            }
+            End::Open => {}
         }
         let mut state = self.handle.lock_stream()?;
         match state.core.streams().recv_end(self.id) {
@@ -422,7 +433,7 @@ impl RecvStream {
         if self.end != End::Open {
             return;
         }
-        self.end = End::Failed(ReadError::Stopped);
+        self.end = End::Stopped;
         let Ok(mut state) = self.handle.lock_stream() else {
             return;
         };

@@ -124,6 +124,10 @@ impl Line {
                     kind: place.kind,
                     waker: Some(cx.waker().clone()),
                 };
+                if self.waiting.is_empty() {
+                    // Most events have one waiter.
+                    self.waiting.reserve_exact(1);
+                }
                 self.waiting.insert(index, waiter);
                 None
             }

@@ -55,7 +55,7 @@ const HTTP3: u64 = 3 << 10;
 const TABLE_RECORDS: u64 = 13 << 9;
 
 /// Bytes of an HTTP/3 request, without its fields: its task, and both halves of its stream.
-const HTTP3_REQUEST: u64 = 9 << 9;
+const HTTP3_REQUEST: u64 = 7 << 9;
 
 /// Bytes of a stream that waits in a session, including what was read of it.
 const SESSION_STREAM: u64 = 3 << 10;

@@ -14,7 +14,7 @@ pub(crate) const HTTP2_CONNECTION: u64 = 48 << 10;
 
 /// Bytes of a QUIC connection without requests, in addition to what the transport counts: its tasks, its TLS, and the
 /// state of HTTP/3.
-pub(crate) const QUIC_CONNECTION: u64 = 17 << 10;
+pub(crate) const QUIC_CONNECTION: u64 = 23 << 9;
 
 /// Bytes of a request in progress over HTTP/1.1, without its fields and body, in addition to those of its connection.
 pub(crate) const HTTP1_REQUEST: u64 = 1 << 10;

@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -42,6 +42,8 @@ pub(super) struct Answers<T> {
     quick: Duration,
     /// Number of answers since the last pause.
     answered: u32,
+    /// End of the last answer, if the next one follows at once: the clock is read once for each.
+    ended: Option<Instant>,
 }
 
 /// Makes a future that answers the requests that come into its inbox.
@@ -124,6 +126,7 @@ impl<T> Answers<T> {
                 .is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread),
             quick: QUICK,
             answered: 0,
+            ended: None,
         }
     }
 
@@ -137,6 +140,7 @@ impl<T> Answers<T> {
     pub(super) async fn pause(&mut self) {
         if self.are_enough() {
             self.answered = 0;
+            self.ended = None;
             tokio::task::yield_now().await;
         }
     }
@@ -144,6 +148,7 @@ impl<T> Answers<T> {
     /// Releases memory while there are no requests.
     pub(super) fn rest(&mut self) {
         self.spare = None;
+        self.ended = None;
     }
 
     /// Starts the answer to a request.
@@ -161,12 +166,14 @@ impl<T> Answers<T> {
             tokio::spawn(answer);
             return;
         }
-        let start = clock::now();
+        let start = self.ended.unwrap_or_else(clock::now);
         // A task polls it again, so nothing needs to be woken here. A service that panics ends only its own request,
         // as it does on a task.
         let mut cx = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut cx)));
-        if clock::now().duration_since(start) > self.quick {
+        let ended = clock::now();
+        self.ended = Some(ended);
+        if ended.duration_since(start) > self.quick {
             if self.has_threads {
                 self.slow = self.next_slow;
                 self.next_slow = (self.next_slow * 8).min(SLOWEST);

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -38,10 +38,10 @@ pub(super) const DELIVERY_LOOK: Duration = Duration::from_millis(10);
 /// A QUIC connection, as its requests see it.
 pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
-    /// Progress of the handshake. The sender belongs to the task that performs it, so that a failure ends all waits.
-    handshake: watch::Receiver<Progress>,
-    /// Facts known before the handshake is complete, if requests are answered then.
-    early: Option<(EarlyConnection, Arc<Tls>)>,
+    /// The connection, since somebody has seen that its handshake is complete.
+    established: OnceLock<Arc<Established>>,
+    /// What there is before, if requests are answered then.
+    early: Option<Box<Early>>,
     pub(super) link: Arc<Link>,
     /// True if requests of extended CONNECT are allowed.
     extended: bool,
@@ -63,6 +63,14 @@ pub(super) struct Quic {
     /// Streams of ordinary requests that were answered, if clients may open other streams too, or if the requests have
     /// a patience.
     answered: Mutex<Vec<Answered>>,
+}
+
+/// A connection whose handshake was not complete when its requests began to be answered.
+pub(super) struct Early {
+    pub(super) connection: EarlyConnection,
+    pub(super) tls: Arc<Tls>,
+    /// Progress of the handshake. The sender belongs to the task that performs it, so that a failure ends all waits.
+    handshake: watch::Receiver<Progress>,
 }
 
 /// A client whose connection begins.
@@ -175,8 +183,8 @@ impl Quic {
         connection: Connection,
     ) -> Arc<Self> {
         let transport = Transport::Established(connection.clone());
-        let (_, seen) = watch::channel(Some(Established::new(connection)));
-        Self::new(shared, client, transport, seen, None)
+        let established = Established::new(connection);
+        Self::new(shared, client, transport, Ok(established))
     }
 
     /// Creates the state of a connection for this server name before its handshake is complete.
@@ -187,11 +195,15 @@ impl Quic {
         server_name: Option<String>,
     ) -> (Arc<Self>, Handshake) {
         let transport = Transport::Early(connection.clone());
-        let (progress, seen) = watch::channel(None);
+        let (progress, handshake) = watch::channel(None);
         let tls = Arc::new(Tls::of_early(&connection, server_name));
-        let early = Some((connection, tls));
+        let early = Box::new(Early {
+            connection,
+            tls,
+            handshake,
+        });
         let account = client.account.clone();
-        let quic = Self::new(shared, client, transport, seen, early);
+        let quic = Self::new(shared, client, transport, Err(early));
         (quic, Handshake { progress, account })
     }
 
@@ -200,9 +212,12 @@ impl Quic {
         shared: Arc<Shared>,
         client: Client,
         transport: Transport,
-        handshake: watch::Receiver<Progress>,
-        early: Option<(EarlyConnection, Arc<Tls>)>,
+        established: Result<Arc<Established>, Box<Early>>,
     ) -> Arc<Self> {
+        let (established, early) = match established {
+            Ok(established) => (established.into(), None),
+            Err(early) => (OnceLock::new(), Some(early)),
+        };
         let (setup, sessions, datagrams) = setup(&shared.limits, shared.features);
         let extended = setup.config.settings.enable_connect_protocol;
         let link = Arc::new(Link::new(transport, setup));
@@ -214,7 +229,7 @@ impl Quic {
             extended,
             sessions,
             datagrams,
-            handshake,
+            established,
             early,
             running: AtomicU64::new(0),
             ended: Notify::new(),
@@ -231,27 +246,26 @@ impl Quic {
     }
 
     /// Returns the connection for a request, once its handshake is complete.
-    pub(super) async fn established(
-        &self,
-        stream: hybriq::StreamId,
-    ) -> Result<Arc<Established>, Gone> {
-        if let Some(established) = &*self.handshake.borrow() {
-            return Ok(established.clone());
+    pub(super) async fn established(&self, stream: hybriq::StreamId) -> Result<&Established, Gone> {
+        if let Some(established) = self.established_now() {
+            return Ok(established);
         }
         Box::pin(self.unless_gone(None, stream, self.completed())).await?
     }
 
     /// Waits until the handshake is complete.
-    async fn completed(&self) -> Result<Arc<Established>, Gone> {
-        let mut handshake = self.handshake.clone();
-        let established = handshake.wait_for(Option::is_some).await;
-        let established = established.ok().and_then(|established| established.clone());
-        established.ok_or(Gone::Handshake)
+    async fn completed(&self) -> Result<&Established, Gone> {
+        if let Some(early) = &self.early {
+            let mut handshake = early.handshake.clone();
+            // Otherwise it failed.
+            let _ = handshake.wait_for(Option::is_some).await;
+        }
+        self.established_now().ok_or(Gone::Handshake)
     }
 
     /// Returns what is known before the handshake is complete.
-    pub(super) fn before_handshake(&self) -> Option<&(EarlyConnection, Arc<Tls>)> {
-        self.early.as_ref()
+    pub(super) fn before_handshake(&self) -> Option<&Early> {
+        self.early.as_deref()
     }
 
     /// Waits for a part of a response from the service, unless nobody needs it any more. If the part is ready at
@@ -273,7 +287,7 @@ impl Quic {
     async fn gone(&self, established: Option<&Established>, stream: hybriq::StreamId) -> Gone {
         let stopped = match (established, &self.early) {
             (Some(established), _) => established.connection.stream_stopped(stream).await,
-            (None, Some((early, _))) => early.stream_stopped(stream).await,
+            (None, Some(early)) => early.connection.stream_stopped(stream).await,
             (None, None) => return Gone::Connection,
         };
         stopped.map_or(Gone::Connection, |_| Gone::Stopped)
@@ -348,10 +362,10 @@ impl Quic {
 
     /// Closes the connection, even before its handshake is complete.
     pub(super) fn close(&self, code: Code, reason: &[u8]) {
-        if let Some(established) = &*self.handshake.borrow() {
+        if let Some(established) = self.established_now() {
             established.connection.close(code.0, reason);
-        } else if let Some((early, _)) = &self.early {
-            early.close(code.0, reason);
+        } else if let Some(early) = &self.early {
+            early.connection.close(code.0, reason);
         }
     }
 
@@ -365,8 +379,13 @@ impl Quic {
         }
     }
 
-    fn established_now(&self) -> Option<Arc<Established>> {
-        self.handshake.borrow().clone()
+    fn established_now(&self) -> Option<&Established> {
+        if self.established.get().is_none() {
+            let complete = self.early.as_ref()?.handshake.borrow().clone()?;
+            // Others would set the same.
+            let _ = self.established.set(complete);
+        }
+        self.established.get().map(Arc::as_ref)
     }
 }
 

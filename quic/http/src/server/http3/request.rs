@@ -16,10 +16,15 @@ use super::{
 use crate::{
     Body, EarlyMethods, Peer, StallTime,
     limits::Patience,
-    server::{App, BoxError, clock::within, fields, state::Hints},
+    server::{
+        App, BoxError,
+        clock::{poll_once, within},
+        fields,
+        state::Hints,
+    },
     versions::{
         content::Asked,
-        http3::{Arrived, Recv, Send, StreamError},
+        http3::{Arrived, Recv, Send, Stream, StreamError},
         interim::{Continue, Interims, expects_continue},
     },
 };
@@ -27,17 +32,17 @@ use crate::{
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Reads requests, one after the other, lets the service answer them, and sends the responses.
-pub(super) async fn answer<A: App>(requests: Inbox<(Running, Arrived)>, app: A) {
+pub(super) async fn answer<A: App>(requests: Inbox<(Running, Stream)>, app: A) {
     while let Some((mut running, request)) = requests.next().await {
         answer_one(&mut running, request, &app).await;
     }
 }
 
 /// Reads a request, lets the service answer it, and sends the response.
-async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
+async fn answer_one<A: App>(running: &mut Running, request: Stream, app: &A) {
     let Running(quic, share) = running;
     let limits = &quic.shared.limits;
-    let (mut send, mut recv) = request;
+    let (mut send, mut recv) = request.into_request(&quic.link);
     let head = within(limits.header_time, |cx| recv.poll_head(cx)).await;
     let mut request = match head {
         Ok(Ok(request)) => request,
@@ -63,7 +68,6 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
             Err(error) => return tracing::debug!(%error, "a request failed"),
         }
     };
-    let established = established.as_deref();
     let Some(mut peer) = peer(quic, established) else {
         return;
     };
@@ -205,8 +209,7 @@ async fn tunnel<B>(
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
     let _answer = quic.on_answer(send.id(), None);
-    let later = HeaderValue::from_static("1");
-    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, later));
+    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, &b"1"[..]));
     send_status(send, status, later).await;
 }
 
@@ -217,9 +220,10 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
         let address = connection.peer_address();
         (address, connection.local_address(), established.tls.clone())
     } else {
-        let (connection, tls) = quic.before_handshake()?;
+        let early = quic.before_handshake()?;
         let local_address = quic.shared.endpoint.local_address();
-        (connection.peer_address(), local_address, tls.clone())
+        let address = early.connection.peer_address();
+        (address, local_address, early.tls.clone())
     };
     Some(Peer {
         address,
@@ -277,10 +281,16 @@ async fn respond<B>(
     answer: impl Future<Output = Result<Response<B>, BoxError>>,
 ) -> Option<Response<B>> {
     let stream = send.id();
-    let answered = quic.unless_gone(established, stream, answer);
+    let mut answer = pin!(answer);
     let answered = match interims {
-        Some(interims) => Box::pin(with_interims(interims, send, answered)).await,
-        None => answered.await,
+        Some(interims) => {
+            let answered = quic.unless_gone(established, stream, answer);
+            Box::pin(with_interims(interims, send, answered)).await
+        }
+        None => match poll_once(answer.as_mut()).await {
+            Some(answered) => Ok(answered),
+            None => Box::pin(quic.unless_gone(established, stream, answer)).await,
+        },
     };
     match answered {
         Ok(Ok(response)) if response.status().is_informational() => {

@@ -21,7 +21,7 @@ use crate::{
         },
         state::{GOAWAY_PAUSE, Phase, Shared},
     },
-    versions::http3::{Arrived, Requests, StreamError},
+    versions::http3::{Requests, Stream, StreamError},
 };
 
 /// First stream that the first GOAWAY does not allow: none (RFC 9114 §5.2).
@@ -96,7 +96,8 @@ async fn start<A: App>(
     let connection = connecting.await?;
     account.prove();
     let quic = Quic::established_at_once(shared, client, connection.clone());
-    connection.spawn(serve(quic, app, served));
+    // Boxed, because the task has room for it twice.
+    connection.spawn(Box::pin(serve(quic, app, served)));
     Ok(())
 }
 
@@ -158,27 +159,33 @@ async fn requests<A: App>(quic: &Arc<Quic>, app: A) -> Result<(), StreamError> {
             taken = intake.some() => taken?,
         }
     };
+    // Boxed, because most connections do not come so far.
     if order == Order::Drain {
-        quic.link.go_away(ALL)?;
-        // Requests that were on their way arrive in this time.
-        let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut pause => break,
-                _ = quic.standing.told(Order::Finish) => break,
-                taken = intake.some() => taken?,
-            }
+        Box::pin(drain(&mut intake)).await?;
+    }
+    Box::pin(finish(quic, intake.requests, intake.next)).await
+}
+
+/// Tells the client to send no more requests, and answers those that are on their way.
+async fn drain(intake: &mut Intake<'_>) -> Result<(), StreamError> {
+    let quic = intake.quic;
+    quic.link.go_away(ALL)?;
+    let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut pause => return Ok(()),
+            _ = quic.standing.told(Order::Finish) => return Ok(()),
+            taken = intake.some() => taken?,
         }
     }
-    finish(quic, intake.requests, intake.next).await
 }
 
 /// Takes the requests of a connection, and starts their answers.
 struct Intake<'q> {
     quic: &'q Arc<Quic>,
     requests: Requests,
-    answers: Answers<(Running, Arrived)>,
+    answers: Answers<(Running, Stream)>,
     /// The first stream whose request was not seen.
     next: StreamId,
 }
@@ -186,13 +193,11 @@ struct Intake<'q> {
 impl Intake<'_> {
     /// Takes requests that have arrived, at least one. No request is lost if the future is dropped.
     async fn some(&mut self) -> Result<(), StreamError> {
-        let first = self.requests.now()?;
-        let mut request = if first.is_some() {
-            first
-        } else {
+        let mut request = self.requests.now()?;
+        if request.is_none() {
             self.answers.rest();
-            Some(self.requests.next().await?)
-        };
+            request = Some(self.requests.next().await?);
+        }
         while let Some(arrived) = request {
             let is_last = self.take(arrived) != Admission::Serve;
             request = if is_last || self.answers.are_enough() {
@@ -205,11 +210,11 @@ impl Intake<'_> {
         Ok(())
     }
 
-    fn take(&mut self, request: Arrived) -> Admission {
-        self.next = self.next.max(StreamId(request.1.id().0 + 4));
+    fn take(&mut self, request: Stream) -> Admission {
+        self.next = self.next.max(StreamId(request.id().0 + 4));
         let admission = admit(self.quic);
         match admission {
-            Admission::Refuse => refuse(request),
+            Admission::Refuse => refuse(self.quic, request),
             Admission::Serve | Admission::ServeLast => {
                 self.answers
                     .start((Running::new(self.quic.clone()), request));
@@ -256,7 +261,7 @@ async fn refuse_all(quic: &Quic, mut requests: Requests) -> StreamError {
         match requests.next().await {
             Ok(request) => {
                 quic.admit();
-                refuse(request);
+                refuse(quic, request);
             }
             Err(error) => return error,
         }
@@ -264,7 +269,8 @@ async fn refuse_all(quic: &Quic, mut requests: Requests) -> StreamError {
 }
 
 /// Refuses a request unprocessed: the client may send it again on another connection.
-fn refuse((mut send, mut recv): Arrived) {
+fn refuse(quic: &Quic, request: Stream) {
+    let (mut send, mut recv) = request.into_request(&quic.link);
     send.reset(Code::H3_REQUEST_REJECTED);
     recv.stop(Code::H3_REQUEST_REJECTED);
 }

@@ -188,7 +188,8 @@ impl Offer {
             headers.extend(chosen.map(|chosen| (PROTOCOL, chosen)));
         }
         headers.remove(ALT_SVC);
-        let date = date(headers).map(|date| (DATE, date));
+        let date = date(headers);
+        let date = date.as_ref().map(|date| (DATE, date.as_bytes()));
         if send
             .response(response.status(), response.headers(), &[date])
             .is_err()

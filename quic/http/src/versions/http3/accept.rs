@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use http::Request;
-use hybriq::{RecvStream, SendStream};
+use hybriq::{RecvStream, SendStream, StreamId};
 use hybriq_h3::{Code, Receiver, Start};
 
 use super::{Link, Recv, Send, StreamError};
@@ -17,31 +17,59 @@ use super::{Link, Recv, Send, StreamError};
 /// Bytes of a stream that are read before it is known whether it belongs to a session, at most.
 const FIRST: usize = 1 << 10;
 
-/// A request whose head was not read.
-pub(crate) type Arrived = (Send, Recv<Request<()>>);
-
 /// The requests of a connection, at a server.
 pub(crate) struct Requests {
     link: Arc<Link>,
     /// Streams that may be requests, or belong to a session.
-    opening: FuturesUnordered<Opening>,
+    opening: Few<Opening>,
 }
 
 type Opening =
     Pin<Box<dyn Future<Output = Result<Option<Stream>, StreamError>> + std::marker::Send>>;
 
+/// Futures that run at the same time. While there are none, which is most of the time, they take no memory.
+pub(super) struct Few<F>(Option<FuturesUnordered<F>>);
+
+/// The halves of the stream of a request.
+pub(crate) type Arrived = (Send, Recv<Request<()>>);
+
 /// A stream that may be a request, or belong to a session.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     send: SendStream,
     recv: RecvStream,
-    receiver: Receiver<Request<()>>,
+    /// What was read of it, which is something only where there are sessions.
+    receiver: Option<Box<Receiver<Request<()>>>>,
+}
+
+impl<F: Future> Few<F> {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn push(&mut self, future: F) {
+        self.0.get_or_insert_default().push(future);
+    }
+
+    /// Waits until one of them is ready.
+    pub(super) async fn next(&mut self) -> F::Output {
+        poll_fn(|cx| {
+            let next = self.0.as_mut().map(|futures| futures.poll_next_unpin(cx));
+            match next {
+                Some(Poll::Ready(Some(output))) => return Poll::Ready(output),
+                Some(Poll::Ready(None)) => self.0 = None,
+                Some(Poll::Pending) | None => {}
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 impl Requests {
     pub(crate) fn new(link: Arc<Link>) -> Self {
         Self {
             link,
-            opening: FuturesUnordered::new(),
+            opening: Few::new(),
         }
     }
 
@@ -49,16 +77,16 @@ impl Requests {
     ///
     /// # Errors
     /// The connection is over, or the client broke a rule for which it is closed.
-    pub(crate) async fn next(&mut self) -> Result<Arrived, StreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Stream, StreamError> {
         loop {
             // Here, because nothing was accepted yet.
             tokio::task::consume_budget().await;
             tokio::select! {
                 biased;
                 // First, because others may come without end.
-                Some(opened) = self.opening.next() => {
-                    if let Some(stream) = opened? {
-                        return Ok(stream.into_request(&self.link));
+                opened = self.opening.next() => {
+                    if let Some(request) = opened? {
+                        return Ok(request);
                     }
                 }
                 accepted = self.link.transport.accept_bidi() => {
@@ -74,15 +102,12 @@ impl Requests {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub(crate) fn now(&mut self) -> Result<Option<Arrived>, StreamError> {
+    pub(crate) fn now(&mut self) -> Result<Option<Stream>, StreamError> {
         let mut cx = Context::from_waker(Waker::noop());
         // First, because others may come without end.
-        while !self.opening.is_empty() {
-            let Poll::Ready(Some(opened)) = self.opening.poll_next_unpin(&mut cx) else {
-                break;
-            };
+        while let Poll::Ready(opened) = pin!(self.opening.next()).poll(&mut cx) {
             if let Some(stream) = opened? {
-                return Ok(Some(stream.into_request(&self.link)));
+                return Ok(Some(stream));
             }
         }
         let accepted = pin!(self.link.transport.accept_bidi()).poll(&mut cx);
@@ -96,18 +121,15 @@ impl Requests {
     fn on_accepted(
         &mut self,
         (send, recv): (SendStream, RecvStream),
-    ) -> Result<Option<Arrived>, StreamError> {
+    ) -> Result<Option<Stream>, StreamError> {
         let mut stream = Stream::new(send, recv);
         if self.link.sessions.is_none() {
-            return Ok(Some(stream.into_request(&self.link)));
+            return Ok(Some(stream));
         }
         // Most streams have arrived with their first bytes.
         let mut cx = Context::from_waker(Waker::noop());
         match stream.poll_start(&self.link, &mut cx) {
-            Poll::Ready(start) => {
-                let stream = stream.unless_of_session(&self.link, start?);
-                Ok(stream.map(|stream| stream.into_request(&self.link)))
-            }
+            Poll::Ready(start) => Ok(stream.unless_of_session(&self.link, start?)),
             Poll::Pending => {
                 let link = self.link.clone();
                 let sort = async move { stream.sort(&link).await };
@@ -120,16 +142,24 @@ impl Requests {
 
 impl Stream {
     pub(super) fn new(send: SendStream, recv: RecvStream) -> Self {
-        let receiver = Receiver::request(recv.id());
         Self {
             send,
             recv,
-            receiver,
+            receiver: None,
         }
     }
 
-    fn into_request(self, link: &Arc<Link>) -> Arrived {
-        let recv = Recv::new(self.recv, self.receiver, link.clone());
+    pub(crate) fn id(&self) -> StreamId {
+        self.send.id()
+    }
+
+    /// Returns the halves of the stream of a request.
+    pub(crate) fn into_request(self, link: &Arc<Link>) -> Arrived {
+        let receiver = match self.receiver {
+            Some(receiver) => *receiver,
+            None => Receiver::request(self.recv.id()),
+        };
+        let recv = Recv::new(self.recv, receiver, link.clone());
         (Send::new(self.send, link.clone()), recv)
     }
 
@@ -158,23 +188,25 @@ impl Stream {
         link: &Link,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Start, StreamError>> {
+        let new = || Box::new(Receiver::request(self.send.id()));
+        let receiver = self.receiver.get_or_insert_with(new);
         loop {
-            let receiver = &mut self.receiver;
             if let Some(start) = link.receive(|core| Ok(receiver.start(&core.http3)?))? {
                 return Poll::Ready(Ok(start));
             }
             match ready!(self.recv.poll_read_start(cx, FIRST)) {
-                Ok(Some(data)) => self.receiver.on_data(data),
+                Ok(Some(data)) => receiver.on_data(data),
                 // Whoever reads the message finds it.
                 Ok(None) | Err(_) => return Poll::Ready(Ok(Start::Message)),
             }
         }
     }
 
-    fn unless_of_session(mut self, link: &Link, start: Start) -> Option<Self> {
+    fn unless_of_session(self, link: &Link, start: Start) -> Option<Self> {
         match (start, &link.sessions) {
             (Start::Session(id), Some(sessions)) => {
-                let data = self.receiver.take_rest();
+                let data = self.receiver.map(|mut receiver| receiver.take_rest());
+                let data = data.unwrap_or_default();
                 sessions.on_bidi(id, self.send, self.recv, data);
                 None
             }
@@ -227,7 +259,7 @@ mod tests {
         let (mut first, _first) = client.open_bidi().await.expect("a stream");
         // Half of a type.
         first.write_all(&[0x40]).await.expect("a client");
-        while requests.opening.is_empty() {
+        while requests.opening.0.is_none() {
             assert!(requests.now().expect("a connection").is_none());
             tokio::task::yield_now().await;
         }
@@ -237,8 +269,8 @@ mod tests {
         second.write_all(&[1, 0]).await.expect("a client");
         second.acknowledged().await.expect("a server");
         for stream in [first.id(), second.id()] {
-            let (_, recv) = requests.now().expect("a connection").expect("a request");
-            assert_eq!(recv.id(), stream);
+            let request = requests.now().expect("a connection").expect("a request");
+            assert_eq!(request.id(), stream);
         }
     }
 }

@@ -9,13 +9,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use hybriq::{ReadError, RecvStream, tls::Side};
+use hybriq::{ReadError, RecvStream, SendStream, tls::Side};
 use hybriq_h3::{Code, Event, Uni, UniReceiver, Violation};
 
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
-use super::{Link, StreamError, accept::Stream, link::CRITICAL};
+use super::{
+    Link, StreamError,
+    accept::{Few, Stream},
+    link::CRITICAL,
+};
 
 /// Largest part of a critical stream that is read at once, in bytes.
 const PART: usize = 4 << 10;
@@ -25,6 +28,9 @@ const LATER: Duration = Duration::from_millis(25);
 
 /// Bytes of a stream that are read before its type is known, at most.
 const FIRST: usize = 16;
+
+/// A critical stream of the peer (RFC 9114 §6.2).
+struct CriticalStream(RecvStream, UniReceiver);
 
 /// The end of the reading of a connection, and its reason.
 struct Over<'l>(&'l Link, StreamError);
@@ -48,29 +54,44 @@ impl Link {
     }
 
     async fn run(&self) -> Result<Infallible, StreamError> {
-        let mut streams = FuturesUnordered::new();
-        let mut bidis = FuturesUnordered::new();
-        let mut later = Box::pin(tokio::time::sleep(LATER));
+        let mut opening = Few::new();
+        let mut critical = Vec::new();
+        let mut bidis = Few::new();
+        let mut later = None;
         loop {
             // Streams without number do not keep other tasks waiting.
             tokio::task::consume_budget().await;
             tokio::select! {
-                accepted = self.transport.accept_uni() => streams.push(self.read(accepted?)),
-                Some(read) = streams.next() => read?,
-                Some(sorted) = bidis.next() => {
+                accepted = self.transport.accept_uni() => opening.push(self.sort(accepted?)),
+                sorted = opening.next() => {
+                    if let Some(stream) = sorted? {
+                        critical.reserve_exact(1);
+                        critical.push(stream);
+                    }
+                }
+                error = poll_fn(|cx| self.poll_critical(&mut critical, cx)) => return Err(error.into()),
+                sorted = bidis.next() => {
                     let other: Option<Stream> = sorted?;
                     if other.is_some() {
                         // Only sessions of WebTransport have these.
                         return Err(Violation::StreamOfServer.into());
                     }
                 }
-                // A server takes these as requests.
-                accepted = self.transport.accept_bidi(), if self.transport.side() == Side::Client => {
+                accepted = self.accept_of_server() => {
                     let (send, recv) = accepted?;
                     bidis.push(Stream::new(send, recv).sort(self));
                 }
-                error = poll_fn(|cx| self.poll_flush(cx, later.as_mut())) => return Err(error),
+                error = poll_fn(|cx| self.poll_flush(cx, &mut later)) => return Err(error),
             }
+        }
+    }
+
+    /// Returns the next bidirectional stream of a server. Those of a client are requests.
+    async fn accept_of_server(&self) -> Result<(SendStream, RecvStream), StreamError> {
+        match self.transport.side() {
+            // Boxed, because servers have no use for its memory.
+            Side::Client => Box::pin(self.transport.accept_bidi()).await,
+            Side::Server => std::future::pending().await,
         }
     }
 
@@ -108,19 +129,22 @@ impl Link {
     }
 
     /// Sends what waits, whenever there is something; what may wait, when its time is over.
-    fn poll_flush(&self, cx: &mut Context<'_>, mut later: Pin<&mut Sleep>) -> Poll<StreamError> {
+    fn poll_flush(
+        &self,
+        cx: &mut Context<'_>,
+        later: &mut Option<Pin<Box<Sleep>>>,
+    ) -> Poll<StreamError> {
         self.driver.register(cx.waker());
         let mut core = self.core();
         if let Err(error) = core.poll_stopped(cx) {
             return Poll::Ready(error);
         }
         if core.is_later {
-            if later.is_elapsed() {
-                later.as_mut().reset(Instant::now() + LATER);
-            }
-            if later.poll(cx).is_pending() && !core.is_unsent() {
+            let time = later.get_or_insert_with(|| Box::pin(tokio::time::sleep(LATER)));
+            if time.as_mut().poll(cx).is_pending() && !core.is_unsent() {
                 return Poll::Pending;
             }
+            *later = None;
             core.is_later = false;
         }
         match core.poll_flush(cx) {
@@ -129,39 +153,60 @@ impl Link {
         }
     }
 
-    /// Reads a unidirectional stream of the peer.
-    async fn read(&self, mut stream: RecvStream) -> Result<(), Violation> {
+    /// Reads the beginning of a unidirectional stream of the peer. Returns the stream if it is critical.
+    async fn sort(&self, mut stream: RecvStream) -> Result<Option<CriticalStream>, Violation> {
         let mut uni = UniReceiver::new();
-        let mut opening = Some(self.counts.opening_uni());
+        let counted = self.counts.opening_uni();
         loop {
-            let read = if uni.is_opening() {
-                // The end of a session's stream is left for the session.
-                poll_fn(|cx| stream.poll_read_start(cx, FIRST)).await
-            } else {
-                opening = None;
-                stream.read_chunk(PART).await
-            };
-            match read {
+            // The end of a session's stream is left for the session.
+            match poll_fn(|cx| stream.poll_read_start(cx, FIRST)).await {
                 Ok(Some(data)) => match self.on_uni(&mut uni, data)? {
+                    Uni::NeedData if uni.is_critical() => {
+                        return Ok(Some(CriticalStream(stream, uni)));
+                    }
                     Uni::NeedData => {}
                     Uni::Session(id, data) => {
-                        drop(opening);
+                        drop(counted);
                         if let Some(sessions) = &self.sessions {
                             sessions.on_uni(id, stream, data);
                         }
-                        return Ok(());
+                        return Ok(None);
                     }
                     Uni::Ignored(violation) => {
                         stream.stop(violation.code().0);
-                        return Ok(());
+                        return Ok(None);
                     }
-                    _ => return Ok(()),
+                    _ => return Ok(None),
                 },
-                Ok(None) | Err(ReadError::Reset(_)) => return uni.on_end(),
-                // The connection is over.
-                Err(_) => return Ok(()),
+                // No error before its type.
+                Ok(None) | Err(_) => return Ok(None),
             }
         }
+    }
+
+    /// Reads the critical streams of the peer.
+    fn poll_critical(
+        &self,
+        critical: &mut [CriticalStream],
+        cx: &mut Context<'_>,
+    ) -> Poll<Violation> {
+        for CriticalStream(stream, uni) in critical {
+            let over = loop {
+                match stream.poll_read_chunk(cx, PART) {
+                    Poll::Ready(Ok(Some(data))) => match self.on_uni(uni, data) {
+                        Ok(_) => {}
+                        Err(violation) => break Err(violation),
+                    },
+                    Poll::Ready(Ok(None) | Err(ReadError::Reset(_))) => break uni.on_end(),
+                    // What else ends a stream ends the connection, too.
+                    Poll::Ready(Err(_)) | Poll::Pending => break Ok(()),
+                }
+            };
+            if let Err(violation) = over {
+                return Poll::Ready(violation);
+            }
+        }
+        Poll::Pending
     }
 
     fn on_uni(&self, uni: &mut UniReceiver, data: Bytes) -> Result<Uni, Violation> {

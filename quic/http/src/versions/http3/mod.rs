@@ -9,7 +9,7 @@ mod recv;
 mod send;
 mod transport;
 
-pub(crate) use accept::{Arrived, Requests};
+pub(crate) use accept::{Arrived, Requests, Stream};
 pub(crate) use link::{Link, Reserved, Setup, TakesStreams};
 pub(crate) use recv::Recv;
 pub(crate) use send::Send;

@@ -126,34 +126,37 @@ impl<H: Head> Recv<H> {
     fn take(&mut self, cx: &Context<'_>) -> Result<Received<H>, StreamError> {
         let mut core = self.link.core();
         let received = self.receiver.poll(&mut core.http3);
-        let received = received.map_err(StreamError::from);
-        let (received, replaced) = match (received, core.over.clone()) {
-            (Ok(Received::Blocked), Some(over)) => (Err(over), None),
-            (Ok(Received::Blocked), None) => {
-                let replaced = core.wait(self.receiver.id(), cx.waker());
-                (Ok(Received::Blocked), replaced)
-            }
-            (received, _) => (received, None),
-        };
+        // What was received is large: it is not moved more than needed.
+        let (mut error, mut replaced) = (None, None);
+        match &received {
+            Ok(Received::Blocked) => match &core.over {
+                Some(over) => error = Some(over.clone()),
+                None => replaced = core.wait(self.receiver.id(), cx.waker()),
+            },
+            Ok(_) => {}
+            Err(violation) => error = Some((*violation).into()),
+        }
         let flushed = core.flush_later(&self.link.driver);
         drop(core);
         drop(replaced);
         self.count();
-        let error = match (received, flushed) {
-            (Ok(received), Ok(())) => {
-                self.on_received(&received);
-                return Ok(received);
-            }
-            (Err(error), _) | (Ok(_), Err(error)) => error,
-        };
-        self.link.on_error(&error);
-        if let StreamError::Violation(violation) = &error {
+        if let Some(error) = error.or(flushed.err()) {
+            self.on_error(&error);
+            return Err(error);
+        }
+        let received = received?;
+        self.on_received(&received);
+        Ok(received)
+    }
+
+    fn on_error(&mut self, error: &StreamError) {
+        self.link.on_error(error);
+        if let StreamError::Violation(violation) = error {
             if self.stage == Stage::Content && violation.scope() == Scope::Stream {
                 self.link.counts.on_broken();
             }
             self.stop(violation.code());
         }
-        Err(error)
     }
 
     fn on_received(&mut self, received: &Received<H>) {

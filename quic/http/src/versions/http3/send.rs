@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 use hybriq::{SendStream, StreamId, WriteError};
 use hybriq_h3::{Code, Receiver, put_data_head};
 
@@ -110,7 +110,7 @@ impl Send {
         &mut self,
         status: StatusCode,
         fields: &HeaderMap,
-        extra: &[Option<(HeaderName, HeaderValue)>],
+        extra: &[Option<(HeaderName, &[u8])>],
     ) -> Result<(), StreamError> {
         // Most heads are short, and so is what follows some of them.
         if self.held.capacity() == 0 {

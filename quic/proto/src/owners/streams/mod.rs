@@ -201,6 +201,9 @@ impl Streams {
 
     /// Releases memory that is not used now.
     pub fn release_memory(&mut self) {
+        for (_, send) in self.sends.iter_mut() {
+            send.release_memory();
+        }
         self.sends.release_memory();
         self.recvs.release_memory();
         self.schedule.release_memory();

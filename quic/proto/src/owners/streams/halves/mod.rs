@@ -101,12 +101,15 @@ impl<T> Halves<T> {
         }
     }
 
-    /// Releases the memory of a table without entries.
+    /// Releases memory that its entries do not need.
     pub(super) fn release_memory(&mut self) {
-        if self.is_empty() {
-            self.index = HashMap::new();
-            self.slots = Slab::new();
-        }
+        let index = &mut self.index;
+        self.slots.compact(|(id, _), _, slot| {
+            index.insert(*id, slot as u32);
+            true
+        });
+        index.shrink_to_fit();
+        self.last.0 = StreamId(u64::MAX);
     }
 
     /// Returns all halves in no particular order.

@@ -148,6 +148,11 @@ impl Send {
         }
     }
 
+    /// Releases memory that is not used now.
+    pub(super) fn release_memory(&mut self) {
+        self.buffer.release_memory();
+    }
+
     pub(super) fn write(&mut self, data: &[u8], room: SendRoom) -> Result<usize, WriteError> {
         let len = self.check_room(room, 1)?.min(data.len());
         self.buffer.write(data.split_at(len).0);

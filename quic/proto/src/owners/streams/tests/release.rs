@@ -72,6 +72,29 @@ fn a_receiver_dropped_after_all_arrived_stops_nobody() {
     assert_eq!(send_all(&mut server, &mut client), [""; 0]);
 }
 
+/// The table is made smaller, so that streams take other places in it.
+#[test]
+fn released_memory_is_not_that_of_open_streams() {
+    let (mut client, mut server) = pair();
+    let ids = [(); 3].map(|()| accepted(&mut client, &mut server));
+    for id in ids {
+        assert_eq!(server.read(id, &mut [0; 10]), Ok(5));
+    }
+    for streams in [&mut client, &mut server] {
+        streams.forget_send(ids[0], 0);
+        streams.forget_recv(ids[0], 0);
+    }
+    exchange_all(&mut client, &mut server);
+    assert_eq!((halves(&client), halves(&server)), (4, 4));
+    client.release_memory();
+    server.release_memory();
+    for id in &ids[1..] {
+        client.write(*id, b"again").unwrap();
+        exchange_all(&mut client, &mut server);
+        assert_eq!(server.read(*id, &mut [0; 10]), Ok(5), "{id:?}");
+    }
+}
+
 /// The end needs no separate read, and is not reported before all data was read.
 #[test]
 fn the_end_comes_with_the_last_data() {

@@ -159,7 +159,7 @@ async fn drive(
     let usage = Ending(usage);
     let learn = async {
         learn.await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         error = link.drive() => {

@@ -59,13 +59,16 @@ impl Target {
 
     /// Makes a target of the values of `target_host` and `target_port` with their percent-encoding.
     pub(super) fn decode(host: &str, port: &str) -> Result<Self, TargetError> {
-        let decoded = decode(host).ok_or_else(|| TargetError::Host(host.to_owned()))?;
         let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         let number = port.parse().ok().filter(|_| is_number);
-        Self::new(
-            &decoded,
-            number.ok_or_else(|| TargetError::Port(port.to_owned()))?,
-        )
+        let number = number.ok_or_else(|| TargetError::Port(port.to_owned()))?;
+        let target = decode(host).map(|decoded| Self::new(&decoded, number));
+        match target {
+            Some(Ok(target)) => Ok(target),
+            Some(Err(error @ TargetError::Port(_))) => Err(error),
+            // As it came.
+            _ => Err(TargetError::Host(host.to_owned())),
+        }
     }
 
     /// Returns the host.

@@ -343,12 +343,12 @@ async fn a_websocket_has_the_pace_of_its_client_and_loses_nothing() {
 /// Nobody has to say anything, however long.
 #[tokio::test]
 async fn a_websocket_may_be_idle() {
-    let (server, _) = chat(Duration::from_millis(100));
+    let (server, _) = chat(Duration::from_millis(400));
     let mut sockets = Vec::new();
     for version in VERSIONS {
         sockets.push((version, websocket(version, &server).await));
     }
-    for _ in 0..4 {
+    for _ in 0..3 {
         // It is answered when the stall time is over.
         let mut client = connect_tls(server.address(), "http/1.1").await.unwrap();
         let head = b"POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\n";

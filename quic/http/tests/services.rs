@@ -74,6 +74,7 @@ async fn requests_over_tcp_are_told_too() {
         asked.await.unwrap();
         let entry = soon(entries.recv()).await.unwrap();
         assert_eq!(entry.status.unwrap(), 200);
+        assert!(entry.time > Duration::ZERO);
         let line = entry.to_string();
         let begin = format!("version={version} method=POST path=\"/in\" status=200 ");
         assert!(line.contains(&begin), "{line}");
@@ -285,7 +286,10 @@ async fn a_server_answers_what_is_in_progress_after_its_signal() {
     }
     let asked = tokio::spawn(ask_over_tcp(address, "h2", None, get("/slow")));
     soon(begun.notified()).await;
+    let idle = Http3::connect(address).await;
     signal.notify_one();
+    // It is told to go, and this takes longer than no time at all.
+    soon(idle.connection.closed()).await;
     // New connections are refused from now on.
     while tokio::net::TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;

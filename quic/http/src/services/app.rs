@@ -157,3 +157,45 @@ where
         Call::new(service, request).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        future::{Ready, ready},
+    };
+
+    use super::*;
+
+    /// A service that is ready when it is asked for the second time.
+    #[derive(Default)]
+    struct Later {
+        asked: u32,
+    }
+
+    impl Service<()> for Later {
+        type Response = u32;
+        type Error = Infallible;
+        type Future = Ready<Result<u32, Infallible>>;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            self.asked += 1;
+            cx.waker().wake_by_ref();
+            if self.asked < 2 {
+                Poll::Pending
+            } else {
+                Poll::Ready(Ok(()))
+            }
+        }
+
+        fn call(&mut self, (): ()) -> Self::Future {
+            ready(Ok(self.asked))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_service_is_called_when_it_is_ready() {
+        let asked = Call::new(Later::default(), ()).await.ok();
+        assert_eq!(asked, Some(2));
+    }
+}

@@ -174,7 +174,7 @@ async fn routes_have_stall_times_of_their_own() {
     };
     let hasty = StallTime::new(Duration::from_millis(50));
     for version in VERSIONS {
-        let (server, [usual, special]) = serve(StallTime::none(), Duration::from_millis(100));
+        let (server, [usual, special]) = serve(StallTime::none(), Duration::from_millis(300));
         let (mut client, asked) = ask(version, &server, "/special", &special).await;
         let kept = tokio::spawn(async move {
             if version == Version::Http2 {

@@ -26,8 +26,14 @@ async fn clients_are_told_of_the_outer_port_or_nothing() {
         ),
         (AltSvc::Off, None),
     ];
-    for (alt_svc, expected) in cases {
-        let builder = Server::builder().alt_svc(alt_svc);
+    let day = Duration::from_secs(86_400);
+    let cases = cases.map(|(alt_svc, expected)| (alt_svc, day, expected));
+    let ages = [
+        (AltSvc::Port(443), Duration::ZERO, None),
+        (AltSvc::Port(443), day / 1440, Some("h3=\":443\"; ma=60")),
+    ];
+    for (alt_svc, age, expected) in cases.into_iter().chain(ages) {
+        let builder = Server::builder().alt_svc(alt_svc).alt_svc_age(age);
         let server = run_with(builder, Certificate::shared().config(), Router::new());
         for alpn in ["h2", "http/1.1"] {
             let asked = ask_over_tcp(server.address(), alpn, None, get("/"));
@@ -146,6 +152,27 @@ async fn the_peer_of_a_request_is_the_client_of_the_proxy() {
     assert!(own.starts_with("127.0.0.1:"), "{own}");
 }
 
+/// Other listeners have clients of their own.
+#[tokio::test]
+async fn only_one_port_may_be_behind_a_proxy() {
+    let listen = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (behind, open) = (listen(), listen());
+    let [behind_at, open_at] = [&behind, &open].map(|it| it.local_addr().unwrap());
+    let proxies = ProxyProtocol::from_networks(["127.0.0.0/8"]).unwrap();
+    let builder = Server::builder().proxy_protocol(proxies.on_port(behind_at.port()));
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let config = Certificate::shared().config();
+    let server = builder.bind_sockets([udp], [behind, open], config).unwrap();
+    let page = async |peer: hybriq_http::Peer| [("x-peer", peer.address.to_string())];
+    let app = Router::new().route("/", axum::routing::any(page));
+    let serving = tokio::spawn(server.serve(app));
+    let v1 = b"PROXY TCP4 192.0.2.1 198.51.100.1 4096 443\r\n";
+    assert_eq!(seen(behind_at, "h2", v1).await, "192.0.2.1:4096");
+    let own = seen(open_at, "h2", b"").await;
+    assert!(own.starts_with("127.0.0.1:"), "{own}");
+    serving.abort();
+}
+
 /// A header that is missing, lies, stays away or comes from elsewhere ends its connection, and no other.
 #[tokio::test]
 async fn bad_headers_of_proxies_end_their_connection() {
@@ -168,6 +195,19 @@ async fn bad_headers_of_proxies_end_their_connection() {
     }
     let without = ask_over_tcp(server.address(), "h2", None, get("/")).await;
     assert!(without.is_err());
+
+    // Nobody waits for a header while the server shuts down.
+    let mut limits = Limits::default();
+    limits.header_time = Duration::from_secs(3600);
+    let server = behind(&["127.0.0.0/8"], limits);
+    let _silent = TcpStream::connect(server.address()).await.unwrap();
+    soon(async {
+        while server.handle.connections() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    soon(server.handle.shutdown(Duration::from_secs(3600))).await;
 
     let server = behind(&["192.0.2.0/24"], Limits::default());
     let mut stream = TcpStream::connect(server.address()).await.unwrap();

@@ -200,6 +200,18 @@ async fn watched_files_replace_the_certificate_once_they_are_whole() {
             handle.watch(files.clone(), Duration::ZERO, config).await;
         }
     });
+    // Files that stay as they are change nothing.
+    let same = Arc::new(AtomicUsize::new(0));
+    tokio::spawn({
+        let (handle, same) = (server.handle.clone(), same.clone());
+        async move {
+            let config = || {
+                same.fetch_add(1, Ordering::Relaxed);
+                Ok(Certificate::shared().config())
+            };
+            handle.watch(["Cargo.toml"], Duration::ZERO, config).await;
+        }
+    });
     let asks = async |root, http3| {
         let trust = Trust::roots_der([root]);
         let client = Client::builder()
@@ -232,5 +244,6 @@ async fn watched_files_replace_the_certificate_once_they_are_whole() {
     }
     server.handle.shutdown(Duration::ZERO).await;
     soon(watching).await.unwrap();
+    assert_eq!(same.load(Ordering::Relaxed), 0);
     fs::remove_dir_all(&folder).unwrap();
 }

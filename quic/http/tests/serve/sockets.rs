@@ -20,6 +20,9 @@ use super::support::{Certificate, Http3, ask_over_tcp, get, soon};
 /// Variable that tells the child process the port of UDP.
 const PORT: &str = "HYBRIQ_TEST_HTTP_LISTEN_FDS";
 
+/// The same, if the child has a socket that its server cannot use.
+const UNUSED: &str = "unused";
+
 fn tcp() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
@@ -107,6 +110,7 @@ async fn unsuitable_sockets_are_refused_with_advice() {
         matches!(error, BindError::Listener { number: 1, .. }),
         "{error}"
     );
+    assert!(error.to_string().contains("is not a TCP socket"), "{error}");
     let (local, _) = std::os::unix::net::UnixStream::pair().unwrap();
     let error = refused(
         Server::builder(),
@@ -140,6 +144,11 @@ async fn in_the_child_process() {
     };
     let mut given = ListenFds::take().unwrap();
     let config = Certificate::shared().config();
+    if port == UNUSED {
+        let error = Server::builder().listen_fds(given, config).unwrap_err();
+        assert!(matches!(error, BindError::ListenFds(_)), "{error}");
+        return;
+    }
     let [health] = <[_; 1]>::try_from(given.tcp_named("health").unwrap()).unwrap();
     let server = Server::builder().listen_fds(given, config).unwrap();
     assert_eq!(server.local_address().port().to_string(), port);
@@ -151,15 +160,29 @@ async fn in_the_child_process() {
 
 #[test]
 fn a_service_manager_passes_sockets_of_both_kinds() {
-    let (health, (udp, tcp)) = (
-        tcp(),
-        loop {
-            let udp = udp();
-            if let Ok(tcp) = TcpListener::bind(udp.local_addr().unwrap()) {
-                break (udp, tcp);
-            }
-        },
-    );
+    let (udp, tcp) = one_port();
+    let port = udp.local_addr().unwrap().port().to_string();
+    pass(&port, udp, tcp, self::tcp().into());
+}
+
+#[test]
+fn sockets_of_a_service_manager_that_nobody_uses_are_refused() {
+    let (udp, tcp) = one_port();
+    let (other, _) = std::os::unix::net::UnixStream::pair().unwrap();
+    pass(UNUSED, udp, tcp, other.into());
+}
+
+fn one_port() -> (UdpSocket, TcpListener) {
+    loop {
+        let udp = udp();
+        if let Ok(tcp) = TcpListener::bind(udp.local_addr().unwrap()) {
+            return (udp, tcp);
+        }
+    }
+}
+
+/// Passes sockets to a child process as a service manager does, and waits for its end.
+fn pass(port: &str, udp: UdpSocket, tcp: TcpListener, health: OwnedFd) {
     let mut command = Command::new("sh");
     let take = "exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1; \
          LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:web:health exec \"$0\" \"$@\"";
@@ -167,9 +190,9 @@ fn a_service_manager_passes_sockets_of_both_kinds() {
         .args(["-c", take])
         .arg(std::env::current_exe().unwrap());
     command.args(["--exact", "sockets::in_the_child_process"]);
-    command.env(PORT, udp.local_addr().unwrap().port().to_string());
+    command.env(PORT, port);
     command.stdin(Stdio::from(OwnedFd::from(udp)));
     command.stdout(Stdio::from(OwnedFd::from(tcp)));
-    command.stderr(Stdio::from(OwnedFd::from(health)));
+    command.stderr(Stdio::from(health));
     assert!(command.status().unwrap().success());
 }

@@ -63,14 +63,21 @@ mod tests {
             Box::pin(async move { Ok(vec![SocketAddr::from(([192, 0, 2, 2], port))]) })
         });
         let fixed = vec![address("192.0.2.1:0"), address("192.0.2.1:9")];
+        // Families alternate (RFC 8305 §4).
+        let both = ["192.0.2.1:1", "192.0.2.2:2", "[2001:db8::1]:3"].map(address);
         let lookup = Lookup {
-            fixed: HashMap::from([("fixed.test".to_owned(), fixed)]),
+            fixed: HashMap::from([
+                ("fixed.test".to_owned(), fixed),
+                ("both.test".to_owned(), both.to_vec()),
+            ]),
             resolver: Some(resolver),
             records: None,
         };
         let found = lookup.find(&Origin::new("fixed.test", 8)).await.ok();
         let expected = ["192.0.2.1:8", "192.0.2.1:9"].map(address);
         assert_eq!(found.as_deref(), Some(&expected[..]));
+        let found = lookup.find(&Origin::new("both.test", 8)).await.ok();
+        assert_eq!(found, Some(vec![both[2], both[0], both[1]]));
         let found = lookup.find(&Origin::new("other.test", 8)).await.ok();
         assert_eq!(found, Some(vec![address("192.0.2.2:8")]));
     }

@@ -178,7 +178,7 @@ async fn settings_are_remembered_for_early_requests() {
         bytes(first).await;
         client.close_idle();
         let _ = client.get(uri(address, "/")).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let end = tokio::select! {
         end = serves => end,

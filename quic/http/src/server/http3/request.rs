@@ -5,7 +5,8 @@ use std::{borrow::Cow, convert::Infallible, pin::pin, sync::Arc, time::Duration}
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
-use hybriq_h3::{Code, Protocol, Scope, priority, response_priority};
+use hybriq::StreamId;
+use hybriq_h3::{Code, Priority, Protocol, Scope, priority, response_priority};
 
 use super::{
     answers::Inbox,
@@ -130,20 +131,24 @@ async fn answer_one<A: App>(running: &mut Running, request: Stream, app: &A) {
     let Some(response) = response else {
         return;
     };
-    if let Some(field) = priority_field(response.headers()) {
-        let wanted = wanted.unwrap_or_else(|| priority(b""));
-        let priority = response_priority(&field, wanted);
-        quic.link.set_priority(send.id(), priority);
-    }
+    prioritize(quic, send.id(), response.headers(), wanted);
     StallTime::apply(&response, &mut patience, limits.stall_time);
     let to = Destination {
         quic,
         established,
         patience: patience.as_ref(),
     };
-    let sent = send_response(to, &mut send, response, asked).await;
-    if let Err(error) = sent {
+    if let Err(error) = send_response(to, &mut send, response, asked).await {
         tracing::debug!(%error, "a response was not sent completely");
+    }
+}
+
+/// Gives a response the priority that the service asks for, merged with what the client wanted (RFC 9218 §8).
+fn prioritize(quic: &Quic, stream: StreamId, fields: &HeaderMap, wanted: Option<Priority>) {
+    if let Some(field) = priority_field(fields) {
+        let wanted = wanted.unwrap_or_else(|| priority(b""));
+        let priority = response_priority(&field, wanted);
+        quic.link.set_priority(stream, priority);
     }
 }
 

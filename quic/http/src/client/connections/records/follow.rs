@@ -35,7 +35,7 @@ pub(in super::super) struct Service {
 /// Reason why the records of a server lead nowhere.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum FollowError {
-    #[error("{0}")]
+    #[error(transparent)]
     Lookup(#[from] io::Error),
     #[error("more than {MOST_ALIASES} aliases in a row")]
     Aliases,

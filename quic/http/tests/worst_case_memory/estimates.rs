@@ -23,7 +23,7 @@ use crate::{
 const CONNECTIONS: u64 = 16;
 
 /// Bytes that an idle connection of HTTP/3 holds with its transport, at most.
-const IDLE_HTTP3: u64 = 21 << 10;
+const IDLE_HTTP3: u64 = 22 << 10;
 
 /// Requests at once on a connection of HTTP/2 or HTTP/3.
 const REQUESTS: u64 = 8;

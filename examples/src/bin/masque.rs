@@ -9,7 +9,6 @@ use hybriq_http::{
     Server,
     masque::{Decision, Proxy, ProxyClient, Template, forward},
 };
-use tokio::net::UdpSocket;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -48,10 +47,10 @@ async fn main() -> Result<(), Failure> {
     println!("outside: {group}");
 
     // Whatever is sent to this socket goes through the tunnel.
-    let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
     let local = socket.local_addr()?;
     let tunnel = client.connect_udp(&only.into()).await?;
-    let forwarding = tokio::spawn(forward(socket, tunnel));
+    let forwarding = tokio::spawn(forward(socket, tunnel)?);
     let config = ClientConfig::new().alpn(["hello"]).trust(trusting.trust()?);
     let inside = Endpoint::client(config)?;
     let accept = async {

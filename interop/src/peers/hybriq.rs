@@ -120,7 +120,7 @@ impl Client for Remembering {
 
     fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
         Box::pin(async move {
-            let connecting = self.0.connect(server, SERVER_NAME).early().await;
+            let connecting = self.0.connect_early(server, SERVER_NAME).early().await;
             let early =
                 connecting.map_err(|_| Failure::Other("no ticket allows early data".into()))?;
             let (writer, reader) = early.open_bidi().await.map_err(Failure::other)?;

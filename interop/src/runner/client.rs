@@ -188,7 +188,7 @@ impl Server {
         downloads: &[Download],
     ) -> Result<(), Failure> {
         let address = self.address()?;
-        let connecting = endpoint.connect(address, &self.name).early().await;
+        let connecting = endpoint.connect_early(address, &self.name).early().await;
         let Ok(early) = connecting else {
             return Err("the server gave no ticket for early data".into());
         };

@@ -1,9 +1,11 @@
 //! Tunnels for programs with sockets of their own.
 
-use std::net::SocketAddr;
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+};
 
 use bytes::BytesMut;
-use tokio::net::UdpSocket;
 
 use super::tunnel::{MAX_PAYLOAD, TunnelError, UdpTunnel};
 
@@ -14,7 +16,7 @@ use super::tunnel::{MAX_PAYLOAD, TunnelError, UdpTunnel};
 /// target's.
 ///
 /// # Errors
-/// The tunnel ended otherwise than by a close.
+/// The socket cannot be used with tokio. The future's error: the tunnel ended otherwise than by a close.
 ///
 /// # Cancel safety
 /// Dropping the future ends the tunnel.
@@ -22,20 +24,29 @@ use super::tunnel::{MAX_PAYLOAD, TunnelError, UdpTunnel};
 /// # Examples
 /// QUIC inside of a tunnel, with certificates of the target:
 /// ```no_run
+/// use std::net::UdpSocket;
+///
 /// use hybriq::{ClientConfig, Endpoint};
 /// use hybriq_http::masque::{UdpTunnel, forward};
-/// use tokio::net::UdpSocket;
 ///
 /// # async fn run(tunnel: UdpTunnel) -> Result<(), Box<dyn std::error::Error>> {
-/// let socket = UdpSocket::bind("127.0.0.1:0").await?;
+/// let socket = UdpSocket::bind("127.0.0.1:0")?;
 /// let address = socket.local_addr()?;
-/// tokio::spawn(forward(socket, tunnel));
+/// tokio::spawn(forward(socket, tunnel)?);
 /// let endpoint = Endpoint::client(ClientConfig::new())?;
 /// let connection = endpoint.connect(address, "target.example").await?;
 /// # Ok(())
 /// # }
 /// ```
-pub async fn forward(socket: UdpSocket, tunnel: UdpTunnel) -> Result<(), TunnelError> {
+pub fn forward(
+    socket: UdpSocket,
+    tunnel: UdpTunnel,
+) -> io::Result<impl Future<Output = Result<(), TunnelError>> + Send> {
+    socket.set_nonblocking(true)?;
+    Ok(run(tokio::net::UdpSocket::from_std(socket)?, tunnel))
+}
+
+async fn run(socket: tokio::net::UdpSocket, tunnel: UdpTunnel) -> Result<(), TunnelError> {
     let mut sender: Option<SocketAddr> = None;
     loop {
         tokio::task::consume_budget().await;

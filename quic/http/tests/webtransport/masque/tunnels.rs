@@ -7,7 +7,6 @@ use http::{StatusCode, Version};
 use hybriq_http::masque::{
     self, ConnectError, Limits, MAX_PAYLOAD, Target, TunnelError, UdpTunnel, forward,
 };
-use tokio::net::UdpSocket;
 
 use super::{Host, echo, echo_at, open, ping, target};
 use crate::support::{self, Certificate, Http3, client_config, post, run, soon, upgrade_to};
@@ -52,9 +51,9 @@ async fn quic_runs_inside_of_a_tunnel() {
     let client = host.client().await;
     assert!(client.connection().handshake().is_post_quantum());
     let tunnel = open(&client, &inner.address().into()).await.unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let forwarding = tokio::spawn(forward(socket, tunnel));
+    let forwarding = tokio::spawn(forward(socket, tunnel).unwrap());
     let mut inside = Http3::connect(address).await;
     assert!(inside.connection.handshake().is_post_quantum());
     let body = vec![7; 300_000];

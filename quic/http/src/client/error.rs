@@ -138,7 +138,7 @@ pub enum QuicError {
 pub enum ProxyError {
     /// The connection to the proxy could not be made, ended, or took too long.
     #[error("{0}; check its address")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The proxy wants other credentials: status 407 (RFC 9110 §15.5.8), or a refusal by SOCKS5 (RFC 1929).
     #[error("it does not let this client in; check Proxy::credentials")]
     Credentials,
@@ -159,6 +159,12 @@ pub enum ProxyError {
         "HTTP/3 does not go through it; choose another Http3, or except the server by Proxy::except"
     )]
     Http3,
+}
+
+impl From<io::Error> for ProxyError {
+    fn from(cause: io::Error) -> Self {
+        Self::Io(cause)
+    }
 }
 
 /// Returns what a reply of SOCKS5 means (RFC 1928 §6).

@@ -203,7 +203,7 @@
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
 //! - The last handle of a connection, streams included, closes it with code 0, as soon as all
-//!   streams that were finished have arrived. [`ApplicationCodes`](transport::ApplicationCodes) sets other codes than 0.
+//!   streams that were finished have arrived. [`ApplicationCodes`](transport::ApplicationCodes) sets codes other than 0.
 //! - The last handle of an endpoint stops accepting; its connections live on.
 //! - Dropping an [`Incoming`] without a decision refuses the client; dropping a [`Connecting`] abandons the handshake.
 //!
@@ -211,7 +211,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `tokio` | on | the async endpoint; without it there are only the configuration and the core |
+//! | `tokio` | on | the async endpoint; without it there is only the configuration |
 //! | `rustls` | on | the rustls provider |
 //! | `unstable-rustls` | off | types of rustls 0.23 in signatures, and the crate itself as `tls::rustls::library`; they may change in any release |
 //! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |

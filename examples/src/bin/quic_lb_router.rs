@@ -9,8 +9,8 @@ use clap::Parser;
 use hybriq_examples::Failure;
 use tokio::{net::UdpSocket, time::timeout};
 
-/// Most addresses of clients at once, and the time after which a silent one is forgotten.
-const CLIENTS: usize = 10_000;
+/// Most clients at once, below the usual limit of open files, and the time after which a silent one is forgotten.
+const CLIENTS: usize = 900;
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// Routes to servers with ids of one byte.
@@ -35,22 +35,27 @@ async fn main() -> Result<(), Failure> {
     loop {
         let (length, client) = public.recv_from(&mut buffer).await?;
         let datagram = &buffer[..length];
-        ways.retain(|_, way| Arc::strong_count(way) > 1);
-        if !ways.contains_key(&client) && ways.len() < CLIENTS {
+        if ways.len() >= CLIENTS {
+            ways.retain(|_, way| Arc::strong_count(way) > 1);
+        }
+        let is_silent = |way: &Arc<UdpSocket>| Arc::strong_count(way) == 1;
+        if ways.get(&client).map_or(ways.len() < CLIENTS, is_silent) {
             let any = if args.servers[0].is_ipv4() {
                 "0.0.0.0:0"
             } else {
                 "[::]:0"
             };
-            let way = Arc::new(UdpSocket::bind(any).await?);
+            // Without room for another socket, new clients have to wait.
+            let Ok(way) = UdpSocket::bind(any).await.map(Arc::new) else {
+                continue;
+            };
             tokio::spawn(bring_back(client, way.clone(), public.clone()));
             ways.insert(client, way);
         }
         if let Some(way) = ways.get(&client) {
             // A server that is gone refuses datagrams. That concerns its clients alone.
-            let _ = way
-                .send_to(datagram, server(datagram, client, &args.servers))
-                .await;
+            let server = server(datagram, client, &args.servers);
+            let _ = way.send_to(datagram, server).await;
         }
     }
 }

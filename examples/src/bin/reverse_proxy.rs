@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::{Router, body::Body, extract::Request, response::Response};
 use clap::Parser;
-use http::header::{ALT_SVC, CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, StatusCode, Uri, uri::Authority};
+use http::header::{ALT_SVC, CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, uri::Authority};
 use http_body_util::{BodyExt as _, Limited};
 use hybriq::{ClientConfig, ServerConfig, Trust};
 use hybriq_examples::Failure;
@@ -20,7 +20,7 @@ struct Args {
     server: hybriq_examples::Server,
     /// Host and port of the upstream, which is asked over TLS.
     upstream: Authority,
-    /// Milliseconds that the upstream has to begin its response.
+    /// Milliseconds from the request's fields to the response's: for the client's body, and for the upstream.
     #[arg(long, default_value_t = 30_000)]
     patience: u64,
 }
@@ -45,11 +45,15 @@ async fn main() -> Result<(), Failure> {
 
 async fn forward(client: &Client, upstream: Authority, request: Request) -> Option<Response> {
     let (mut parts, mut body) = request.into_parts();
+    // The client makes it `:authority` over HTTP/2. A request over HTTP/1.1 has it, whatever `connection` says.
+    let host = match parts.uri.authority() {
+        Some(host) => host.as_str().parse().ok()?,
+        None => parts.headers.get(HOST)?.clone(),
+    };
     remove_hop_by_hop(&mut parts.headers);
-    // The client makes it `:authority` over HTTP/2. A request over HTTP/1.1 has it.
-    if let Some(host) = parts.uri.authority() {
-        parts.headers.insert(HOST, host.as_str().parse().ok()?);
-    }
+    parts.headers.insert(HOST, host);
+    let via = HeaderValue::from_static("1.1 hybriq-proxy");
+    parts.headers.append(VIA, via);
     if let Some(peer) = parts.extensions.get::<Peer>() {
         let from = format!("for=\"{}\";proto=https", peer.address);
         parts.headers.insert(FORWARDED, from.parse().ok()?);
@@ -71,9 +75,11 @@ async fn forward(client: &Client, upstream: Authority, request: Request) -> Opti
 /// Removes fields that belong to the connection, and the upstream's own HTTP/3.
 fn remove_hop_by_hop(fields: &mut HeaderMap) {
     let named = fields.get_all(CONNECTION).iter();
-    let named: Vec<_> = named.flat_map(|names| names.to_str()).collect();
-    for name in named.join(",").split(',') {
-        fields.remove(name.trim());
+    let named: Vec<_> = named.map(HeaderValue::as_bytes).collect();
+    for name in named.join(&b","[..]).split(|byte| *byte == b',') {
+        if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
+            fields.remove(name);
+        }
     }
     for name in [CONNECTION, TE, TRANSFER_ENCODING, UPGRADE, ALT_SVC] {
         fields.remove(name);

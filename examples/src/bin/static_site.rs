@@ -24,8 +24,8 @@ struct Args {
     /// PEM file with the private key.
     #[arg(long)]
     key: PathBuf,
-    /// Folder to serve.
-    #[arg(long, default_value = ".")]
+    /// Folder to serve: all files in it, so that keys belong elsewhere.
+    #[arg(long)]
     files: PathBuf,
     /// Milliseconds between two looks at the certificate.
     #[arg(long, default_value_t = 10_000)]

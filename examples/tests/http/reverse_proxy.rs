@@ -124,7 +124,7 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
                 request.contains("\r\nforwarded: for=\"127.0.0.1:"),
                 "{request}"
             );
-            assert_eq!(names(&request), ["forwarded", "host"].into());
+            assert_eq!(names(&request), ["forwarded", "host", "via"].into());
         }
 
         let mut trailers = HeaderMap::new();
@@ -138,7 +138,7 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
         let response = client.request(request.body(body).unwrap()).await.unwrap();
         expect_answer(response).await;
         let request = told.recv().await.unwrap();
-        let expected = ["forwarded", "host", "trailer", "transfer-encoding"];
+        let expected = ["forwarded", "host", "trailer", "transfer-encoding", "via"];
         assert_eq!(names(&request), expected.into());
         let body = request.split_once("\r\n\r\n").unwrap().1;
         assert_eq!(body, "3\r\nabc\r\n0\r\nx-t: 1\r\n\r\n");
@@ -155,7 +155,7 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
     // Only HTTP/1.1 has fields of its connections.
     let mut stream = over_http1(server.address, &cert).await;
     let request = format!(
-        "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: x-hop, close\r\nconnection: x-other\r\nx-hop: 1\r\nx-other: 1\r\n\
+        "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: x-hop, close\r\nconnection: host, x-other\r\nx-hop: 1\r\nx-other: 1\r\n\
          keep-alive: 1\r\nproxy-connection: close\r\nte: gzip\r\nx-kept: 1\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -163,7 +163,10 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let request = told.recv().await.unwrap();
-    assert_eq!(names(&request), ["forwarded", "host", "x-kept"].into());
+    assert_eq!(
+        names(&request),
+        ["forwarded", "host", "via", "x-kept"].into()
+    );
 }
 
 async fn over_http1(address: SocketAddr, cert: &Path) -> TlsStream<TcpStream> {

@@ -191,6 +191,19 @@ async fn the_end_of_a_response_is_told() {
     }
 }
 
+#[tokio::test]
+async fn a_panic_is_a_failure_and_not_the_clients_doing() {
+    let (told, mut ends) = mpsc::unbounded_channel();
+    let log = EndLog::new(move |end: &EndEntry| {
+        let _ = told.send(end.outcome);
+    });
+    let panics = async || -> &'static str { panic!("as this test wants") };
+    let server = run(Router::new().route("/", on_get(panics)).layer(log));
+    let mut client = Http3::connect(server.address()).await;
+    assert!(client.ask(get("/")).await.is_err());
+    assert_eq!(soon(ends.recv()).await, Some(Outcome::Failed));
+}
+
 /// Key exchange of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {

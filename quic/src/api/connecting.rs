@@ -64,7 +64,7 @@ impl Connecting {
     ///
     /// # Errors
     /// Returns `self` if the connection may not carry early data, or if its handshake has already
-    /// ended. Await it for the [`Connection`], or for the reason why there is none.
+    /// ended. Await it to get the [`Connection`], or for the reason why there is none.
     ///
     /// # Cancel safety
     /// Dropping the future gives up the handshake.

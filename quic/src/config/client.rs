@@ -163,7 +163,7 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_continuity(continuity))
     }
 
-    /// Sets how long a server must stay post-quantum after it was last seen so, unless it commits
+    /// Sets how long a server must stay post-quantum after it was last seen to be post-quantum, unless it commits
     /// itself to a longer time. Default: 30 days, at most a year.
     #[must_use]
     pub fn continuity_lifetime(self, lifetime: Duration) -> Self {

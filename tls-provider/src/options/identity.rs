@@ -104,7 +104,7 @@ impl Identity {
     /// clients that ask for it (RFC 8446 §4.4.2.1). A client does not send it. Default: none.
     ///
     /// The response must be about the owner's certificate and say that it is good. Clients check its signature and its
-    /// time: get a new response before it ends, and reload the configuration.
+    /// time: get a new response before it expires, and reload the configuration.
     ///
     /// # Errors
     /// [`ConfigError::Ocsp`] says what is wrong with the response.

@@ -104,7 +104,7 @@ macro_rules! client_setters {
         /// An endpoint makes them for the configuration that it was built with, and for the last one
         /// given to `connect_with`. Each pair is used for one connection, by the process that made it,
         /// within ten minutes; unused pairs are wiped when the configuration and the endpoint are
-        /// dropped. A device that reports now and then needs one.
+        /// dropped. One is enough for a device that connects only occasionally.
         ///
         /// # Security
         /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs:

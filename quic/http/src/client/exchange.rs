@@ -81,11 +81,17 @@ impl Sender {
             };
             match self.send_on(ready).await {
                 Ok(response) => {
+                    self.judge(&response, place.as_ref());
                     if attempt < ATTEMPTS && self.is_for_nothing(&response, place) {
                         continue;
                     }
                     self.body.settle();
-                    if let Some(peer) = response.extensions().get::<Peer>() {
+                    // RFC 7838 §6. Behind a proxy, nothing is known of the server's address, on which it depends where it
+                    // may send the client.
+                    let is_heard = response.status() != StatusCode::MISDIRECTED_REQUEST
+                        && self.shared.tcp.proxy_for(&self.origin).is_none();
+                    let peer = response.extensions().get::<Peer>();
+                    if let Some(peer) = peer.filter(|_| is_heard) {
                         let (fields, from) = (response.headers(), peer.address.ip());
                         let now = Instant::now();
                         self.shared.pool.learn(&self.origin, fields, from, now);
@@ -111,6 +117,16 @@ impl Sender {
         Err(last.unwrap_or(ClientError::Refused { server }))
     }
 
+    /// Forgets an alternative that says it is not responsible (RFC 7838 §6).
+    fn judge(&self, response: &Response<Body>, place: Option<&Origin>) {
+        if response.status() == StatusCode::MISDIRECTED_REQUEST {
+            if let Some(place) = place.filter(|place| **place != self.origin) {
+                let now = Instant::now();
+                self.shared.pool.on_misdirected(&self.origin, place, now);
+            }
+        }
+    }
+
     /// Returns true if a response asks for the request to be sent again in another way.
     fn is_for_nothing(&mut self, response: &Response<Body>, place: Option<Origin>) -> bool {
         let peer = response.extensions().get::<Peer>();
@@ -122,13 +138,10 @@ impl Sender {
             }
             // RFC 7838 §6: the alternative is not responsible.
             StatusCode::MISDIRECTED_REQUEST
-                if self.http3 != Http3::Only && self.body.can_repeat() =>
+                if self.http3 != Http3::Only
+                    && self.body.can_repeat()
+                    && place.is_some_and(|place| place != self.origin) =>
             {
-                let Some(place) = place.filter(|place| *place != self.origin) else {
-                    return false;
-                };
-                let now = Instant::now();
-                self.shared.pool.on_misdirected(&self.origin, &place, now);
                 self.leave_http3();
                 true
             }
@@ -178,7 +191,8 @@ impl Sender {
                 Choice::Wait(progress) => progress,
                 Choice::Connect(place, sender) => {
                     let progress = sender.subscribe();
-                    self.shared.connect(self.origin.clone(), place, sender);
+                    self.shared
+                        .connect(self.origin.clone(), self.http3, place, sender);
                     progress
                 }
             };

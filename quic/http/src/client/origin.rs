@@ -38,15 +38,21 @@ impl Origin {
     /// The scheme is not https, there is no host, or there is user information (RFC 9110 §4.2.4).
     pub(super) fn of(uri: &Uri) -> Result<Self, ClientError> {
         let authority = uri.authority().filter(|authority| {
-            uri.scheme() == Some(&Scheme::HTTPS)
-                && !authority.host().is_empty()
-                && !authority.as_str().contains('@')
+            uri.scheme() == Some(&Scheme::HTTPS) && !authority.as_str().contains('@')
         });
-        let authority = authority.ok_or_else(|| ClientError::Uri(uri.clone()))?;
-        Ok(Self::new(
-            authority.host(),
-            authority.port_u16().unwrap_or(PORT),
-        ))
+        let origin = authority.and_then(|authority| Self::at(authority, PORT));
+        origin.ok_or_else(|| ClientError::Uri(without_user(uri)))
+    }
+
+    /// Returns the place that an authority without user information names, whose port may be left out, or empty
+    /// (RFC 3986 §3.2.3).
+    pub(super) fn at(authority: &Authority, port: u16) -> Option<Self> {
+        let host = authority.host();
+        let port = match authority.as_str().strip_prefix(host)? {
+            "" | ":" => port,
+            _ => authority.port_u16()?,
+        };
+        (!host.is_empty()).then(|| Self::new(host, port))
     }
 
     pub(super) fn host(&self) -> &str {
@@ -56,6 +62,19 @@ impl Origin {
     pub(super) fn port(&self) -> u16 {
         self.port
     }
+}
+
+/// Returns a URI without its user information, which may be a password.
+fn without_user(uri: &Uri) -> Uri {
+    let mut parts = uri.clone().into_parts();
+    let host = parts.authority.as_ref().map(Authority::as_str);
+    let host = host.and_then(|host| Some(host.rsplit_once('@')?.1.to_owned()));
+    if let Some(host) = host {
+        parts.authority = host.parse().ok();
+        // A URI has all of scheme, authority and path, or only the path.
+        parts.scheme = parts.scheme.filter(|_| parts.authority.is_some());
+    }
+    Uri::from_parts(parts).unwrap_or_default()
 }
 
 /// Names the host of the caller's `host` field in the URI of a request, whose server has been chosen, and removes the
@@ -109,11 +128,30 @@ mod tests {
             ("https://192.0.2.1", Some("192.0.2.1:443")),
             ("http://example.com/", None),
             ("https://user@example.com/", None),
+            ("https://example.com:/", Some("example.com:443")),
+            ("https://1:1/", Some("1:1")),
+            ("https://example.com:99999/", None),
+            ("https://[::1]:99999/", None),
             ("/path", None),
         ] {
             let origin = Origin::of(&uri.parse().expect("a URI"));
             let shown = origin.ok().map(|origin| origin.to_string());
             assert_eq!(shown.as_deref(), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_in_no_error() {
+        let uri = "https://user:secret@example.com/path"
+            .parse()
+            .expect("a URI");
+        let error = Origin::of(&uri).expect_err("user information");
+        for shown in [error.to_string(), format!("{error:?}")] {
+            assert!(shown.contains("https://example.com/path"), "{shown}");
+            assert!(
+                !shown.contains("secret") && !shown.contains("user:"),
+                "{shown}"
+            );
         }
     }
 }

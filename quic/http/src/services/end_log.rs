@@ -169,7 +169,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.future.poll(cx));
+        // If it panics, that stays.
+        set(this.line, Some(Outcome::Failed));
+        let answer = this.future.poll(cx);
+        set(this.line, Some(Outcome::Cancelled));
+        let answer = ready!(answer);
         let mut line = this.line.take();
         if let Some(line) = &mut line {
             line.on_answer(answer.as_ref().ok());
@@ -181,6 +185,12 @@ where
                 line,
             })
         }))
+    }
+}
+
+fn set<F: Fn(&EndEntry)>(line: &mut Option<Line<F>>, outcome: Option<Outcome>) {
+    if let Some((line, outcome)) = line.as_mut().zip(outcome) {
+        line.entry.outcome = outcome;
     }
 }
 
@@ -220,7 +230,12 @@ impl<B: Body, F: Fn(&EndEntry)> Body for EndLoggedBody<B, F> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let mut this = self.project();
-        let frame = ready!(this.body.as_mut().poll_frame(cx));
+        let before = this.line.as_ref().map(|line| line.entry.outcome);
+        // If it panics, that stays.
+        set(this.line, Some(Outcome::Failed));
+        let frame = this.body.as_mut().poll_frame(cx);
+        set(this.line, before);
+        let frame = ready!(frame);
         if let Some(Line { entry, .. }) = this.line {
             let data = match &frame {
                 Some(Ok(frame)) => frame.data_ref().map_or(0, Buf::remaining),

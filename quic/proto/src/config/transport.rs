@@ -440,7 +440,7 @@ impl TransportConfig {
 
     /// Sets the address that clients are asked to move to (RFC 9000 §9.6), for example the server's
     /// own address behind a shared one: each client moves to the address of its family once the handshake
-    /// is confirmed, if it gets an answer there. Clients have no such address. Default: none.
+    /// is confirmed, if it gets an answer there. Ignored on clients. Default: none.
     ///
     /// The endpoint must also receive there: see `EndpointBuilder::also_bind`.
     ///

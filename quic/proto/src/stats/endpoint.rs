@@ -91,7 +91,7 @@ pub enum DropReason {
     /// The datagram belongs to a ClientHello and adds nothing to it: it is not authentic, repeats
     /// what is known, or is too small.
     UselessHello,
-    /// The datagram came before its connection exists, and is not kept.
+    /// The datagram arrived before its connection existed, and was dropped.
     TooEarly,
     /// Too many clients wait, or too many answers.
     Overload,

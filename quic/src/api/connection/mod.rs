@@ -91,9 +91,9 @@ impl<S: Stage> Connection<S> {
         });
     }
 
-    /// Sets the silence after which this end sends a PING, from now on: see
-    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive). For servers that keep a client while they
-    /// work for it. `None` or 0 sends none.
+    /// Sets a silence after which this end sends a PING, from now on, besides that of
+    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive): the shorter one counts. For servers that keep
+    /// a client while they work for it. `None` or 0 leaves that one alone.
     pub fn set_keep_alive(&self, interval: Option<Duration>) {
         self.handle.lock().core.set_keep_alive(interval);
         self.handle.touch();

@@ -46,7 +46,7 @@ impl<'a> SessionKey<'a> {
 /// [`ClientOptions::session_store`]: crate::ClientOptions::session_store
 /// [`Trust::also`]: crate::Trust::also
 pub trait SessionStore: Send + Sync {
-    /// Stores the newest session of a key, in place of an older one.
+    /// Stores the newest session of a key, replacing an older one.
     fn put(&self, key: SessionKey<'_>, session: &[u8]);
 
     /// Takes the session of a key out of the store.

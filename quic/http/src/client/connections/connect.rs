@@ -134,16 +134,17 @@ impl Shared {
         ClientError::connect(origin.to_string(), quic, tcp, proxy)
     }
 
-    /// Connects in a task of its own, which continues even if nobody waits any more.
+    /// Connects in a task of its own, which continues even if nobody waits any more. A request that has left HTTP/3 goes
+    /// over TCP, whatever the records say.
     pub(in crate::client) fn connect(
         self: &Arc<Self>,
         origin: Origin,
+        http3: Http3,
         place: Option<Origin>,
         progress: watch::Sender<Progress>,
     ) {
         let shared = self.clone();
         tokio::spawn(async move {
-            let http3 = shared.http3_for(&origin);
             let route = shared.route(&origin).await;
             let is_discovered =
                 place.is_none() && http3 == Http3::Discover && route.way.offers_http3();

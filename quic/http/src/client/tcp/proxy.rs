@@ -69,14 +69,12 @@ impl FromStr for Proxy {
         };
         let authority = uri.authority().filter(|authority| {
             let rest = uri.path_and_query().map_or("", |rest| rest.as_str());
-            let is_place = !authority.host().is_empty() && !authority.as_str().contains('@');
-            is_place && matches!(rest, "" | "/")
+            !authority.as_str().contains('@') && matches!(rest, "" | "/")
         });
-        let authority = authority.ok_or(InvalidProxy::Uri)?;
-        let port = authority.port_u16().unwrap_or(port);
+        let place = authority.and_then(|authority| Origin::at(authority, port));
         Ok(Self {
             kind,
-            place: Origin::new(authority.host(), port),
+            place: place.ok_or(InvalidProxy::Uri)?,
             credentials: None,
             excepted: Vec::new(),
         })

@@ -200,6 +200,7 @@ impl Offer {
         if !matches!(sent.await, Ok(Ok(()))) {
             return Ok(());
         }
+        drop(response);
         let id = recv.id();
         let (tunnel, ends) = Tunnel::new(established.connection.clone(), send, recv);
         let stream = Upgraded::over_quic(tunnel);

@@ -12,7 +12,7 @@
 //! # Security
 //! A proxy sends packets for others: its address is what the target sees, and it reaches what the proxy's host reaches.
 //! [`Proxy::new`] therefore needs a function that decides on each target, by the address to which its name was
-//! resolved, so that a name cannot lead anywhere else; [`is_global`] keeps clients out of networks of one's own.
+//! resolved, so that a name cannot lead anywhere else; [`is_global`] keeps clients out of private networks, but not from public addresses of one's own.
 //! Authentication is left to a layer around it, which answers before any name is resolved.
 //!
 //! # QUIC inside

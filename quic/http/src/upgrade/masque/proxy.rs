@@ -26,7 +26,8 @@ use super::{
 use crate::{Peer, Upgrade};
 
 /// A layer that answers requests for UDP proxying (RFC 9298) and passes all others on. Clones share their limits and
-/// numbers. The server must [allow](crate::ServerBuilder::connect_udp) the requests.
+/// numbers. The server must [allow](crate::ServerBuilder::connect_udp) the requests over HTTP/2 and HTTP/3; over HTTP/1.1,
+/// the layer alone serves them.
 ///
 /// A request that is refused gets a status and the type of the error in `proxy-status` (RFC 9209):
 ///
@@ -37,7 +38,8 @@ use crate::{Peer, Upgrade};
 /// | 502 | `dns_error` | the name cannot be resolved |
 /// | 504 | `dns_timeout` | it was not resolved in time |
 /// | 502 | `destination_ip_unroutable` | there is no route to it |
-/// | 503 | `connection_limit_reached` | there are too many tunnels: see [`Limits`] |
+/// | 503 | `connection_limit_reached` | there are too many tunnels or lookups: see [`Limits`] |
+/// | 500 | `proxy_internal_error` | there is no room for another socket |
 ///
 /// # Examples
 /// See the [module](super).
@@ -116,14 +118,21 @@ impl Proxy {
         self
     }
 
-    /// Sets the function that resolves names. Default: the resolver of the system.
+    /// Sets the function that resolves names. Its future is dropped if it takes too long. Default: the resolver of the
+    /// system.
     #[must_use]
     pub fn resolver<F, R>(mut self, resolve: F) -> Self
     where
         F: Fn(String) -> R + Send + Sync + 'static,
         R: Future<Output = std::io::Result<Vec<IpAddr>>> + Send + 'static,
     {
-        self.resolve = Arc::new(move |name| Box::pin(resolve(name)));
+        self.resolve = Arc::new(move |name, lookup| {
+            let found = resolve(name);
+            Box::pin(async move {
+                let _lookup = lookup;
+                found.await
+            })
+        });
         self
     }
 

@@ -14,7 +14,11 @@ use std::{
 
 use bytes::BytesMut;
 use http::StatusCode;
-use tokio::{net::UdpSocket, sync::Semaphore, time::Instant};
+use tokio::{
+    net::UdpSocket,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 
 use super::{
     forward::room,
@@ -46,7 +50,8 @@ pub struct Limits {
     pub tunnels: usize,
     /// Largest number of tunnels of one connection. Default: 64.
     pub tunnels_per_connection: usize,
-    /// Largest number of names that are resolved at once; others wait. Default: 32.
+    /// Largest number of names that are resolved at once; others wait. One connection may have a quarter of it under way or
+    /// waiting; more get status 503. Default: 32.
     pub lookups: usize,
     /// Time to resolve a name, with the wait for others. Default: 5 s.
     pub lookup_time: Duration,
@@ -90,7 +95,7 @@ pub struct ProxyStats {
 }
 
 pub(super) type Allow = dyn Fn(&Target, SocketAddr, &Peer) -> Decision + Send + Sync;
-pub(super) type Resolve = dyn Fn(String) -> Resolving + Send + Sync;
+pub(super) type Resolve = dyn Fn(String, Lookup) -> Resolving + Send + Sync;
 pub(super) type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// What the clones of a proxy share.
@@ -108,8 +113,21 @@ pub(super) struct Relays {
 #[derive(Default)]
 struct Places {
     open: usize,
-    /// Tunnels of each connection, which the address of its record identifies.
-    by_connection: HashMap<usize, usize>,
+    /// Of each connection, which the address of its record identifies.
+    by_connection: HashMap<usize, OfConnection>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct OfConnection {
+    tunnels: usize,
+    lookups: usize,
+}
+
+/// The place of a lookup among those that [`Limits`] allow, until it is dropped.
+pub(super) struct Lookup {
+    relays: Arc<Relays>,
+    connection: Arc<Tls>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The place of a tunnel among those that [`Limits`] allow, until it is dropped.
@@ -129,6 +147,8 @@ pub(super) enum Refusal {
     LookupTime,
     Denied,
     Unroutable,
+    /// There is no room for a socket.
+    Internal,
 }
 
 impl Refusal {
@@ -141,6 +161,7 @@ impl Refusal {
             Self::LookupTime => (StatusCode::GATEWAY_TIMEOUT, "dns_timeout"),
             Self::Denied => (StatusCode::FORBIDDEN, "destination_ip_prohibited"),
             Self::Unroutable => (StatusCode::BAD_GATEWAY, "destination_ip_unroutable"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "proxy_internal_error"),
         }
     }
 }
@@ -186,7 +207,7 @@ impl Relays {
         let place = self.place(peer).ok_or(Refusal::Limit)?;
         let opened = match target.host() {
             Host::Address(address) => vec![*address],
-            Host::Name(name) => self.look_up(name, resolve).await?,
+            Host::Name(name) => self.look_up(name, resolve, peer).await?,
         };
         let mut refusal = Refusal::Denied;
         for address in opened {
@@ -200,7 +221,13 @@ impl Relays {
                     self.accepted.fetch_add(1, Ordering::Relaxed);
                     return Ok((place, socket));
                 }
-                Err(error) => tracing::debug!(%error, %address, "a target cannot be reached"),
+                Err(error) if is_unroutable(&error) => {
+                    tracing::debug!(%error, %address, "a target cannot be reached");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no socket for a tunnel; raise the limit of open files, or lower Limits::tunnels");
+                    return Err(Refusal::Internal);
+                }
             }
             refusal = Refusal::Unroutable;
         }
@@ -213,14 +240,15 @@ impl Relays {
 
     fn place(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
         let mut places = self.places();
-        let connection = Arc::as_ptr(&peer.tls).addr();
-        let of_connection = places.by_connection.get(&connection).copied().unwrap_or(0);
-        if places.open >= self.limits.tunnels || of_connection >= self.limits.tunnels_per_connection
-        {
+        if places.open >= self.limits.tunnels {
             return None;
         }
+        let of_connection = places.of_connection(&peer.tls);
+        if of_connection.tunnels >= self.limits.tunnels_per_connection {
+            return None;
+        }
+        of_connection.tunnels += 1;
         places.open += 1;
-        places.by_connection.insert(connection, of_connection + 1);
         drop(places);
         Some(Place {
             relays: self.clone(),
@@ -228,16 +256,33 @@ impl Relays {
         })
     }
 
-    /// Resolves a name. The resolver of the system cannot be stopped, so that a lookup counts until it ends.
-    async fn look_up(&self, name: &str, resolve: &Arc<Resolve>) -> Result<Vec<IpAddr>, Refusal> {
-        let (lookups, resolve, name) = (self.lookups.clone(), resolve.clone(), name.to_owned());
+    fn lookup(self: &Arc<Self>, peer: &Peer) -> Option<Lookup> {
+        let mut places = self.places();
+        let of_connection = places.of_connection(&peer.tls);
+        if of_connection.lookups >= (self.limits.lookups / 4).max(1) {
+            return None;
+        }
+        of_connection.lookups += 1;
+        drop(places);
+        Some(Lookup {
+            relays: self.clone(),
+            connection: peer.tls.clone(),
+            permit: None,
+        })
+    }
+
+    /// Resolves a name.
+    async fn look_up(
+        self: &Arc<Self>,
+        name: &str,
+        resolve: &Arc<Resolve>,
+        peer: &Peer,
+    ) -> Result<Vec<IpAddr>, Refusal> {
+        let mut lookup = self.lookup(peer).ok_or(Refusal::Limit)?;
         let looked_up = async {
-            let permit = lookups.acquire_owned().await.map_err(io::Error::other)?;
-            let lookup = tokio::spawn(async move {
-                let _permit = permit;
-                resolve(name).await
-            });
-            lookup.await.map_err(io::Error::other)?
+            let permit = self.lookups.clone().acquire_owned().await;
+            lookup.permit = Some(permit.map_err(io::Error::other)?);
+            resolve(name.to_owned(), lookup).await
         };
         match tokio::time::timeout(self.limits.lookup_time, looked_up).await {
             Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
@@ -251,29 +296,62 @@ impl Relays {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut places = self.relays.places();
-        places.open -= 1;
-        let connection = Arc::as_ptr(&self.connection).addr();
-        if let Some(count) = places.by_connection.get_mut(&connection) {
-            *count -= 1;
-            if *count == 0 {
-                places.by_connection.remove(&connection);
-            }
+impl Places {
+    fn of_connection(&mut self, connection: &Arc<Tls>) -> &mut OfConnection {
+        let connection = Arc::as_ptr(connection).addr();
+        self.by_connection.entry(connection).or_default()
+    }
+
+    fn release(&mut self, connection: &Arc<Tls>, release: impl FnOnce(&mut OfConnection)) {
+        let of_connection = self.of_connection(connection);
+        release(of_connection);
+        if of_connection.tunnels == 0 && of_connection.lookups == 0 {
+            let connection = Arc::as_ptr(connection).addr();
+            self.by_connection.remove(&connection);
         }
     }
 }
 
-/// Resolves by the system.
-pub(super) fn resolve(name: String) -> Resolving {
-    Box::pin(async move {
-        let addresses = tokio::net::lookup_host((name, 0)).await?;
-        Ok(addresses.map(|address| address.ip()).collect())
-    })
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.relays.places();
+        places.open -= 1;
+        places.release(&self.connection, |it| it.tunnels -= 1);
+    }
 }
 
-/// Returns a socket that sends to this address, and takes nothing from others (RFC 9298 §3.1).
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        let mut places = self.relays.places();
+        places.release(&self.connection, |it| it.lookups -= 1);
+    }
+}
+
+/// Resolves by the system, which cannot be stopped: the lookup has its place until it ends.
+pub(super) fn resolve(name: String, lookup: Lookup) -> Resolving {
+    let found = tokio::spawn(async move {
+        let _lookup = lookup;
+        let addresses = tokio::net::lookup_host((name, 0)).await?;
+        Ok(addresses.map(|address| address.ip()).collect())
+    });
+    Box::pin(async move { found.await.map_err(io::Error::other)? })
+}
+
+/// Returns true if an address cannot be reached, whatever this host has left.
+fn is_unroutable(error: &io::Error) -> bool {
+    use io::ErrorKind;
+
+    matches!(
+        error.kind(),
+        ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::AddrNotAvailable
+            | ErrorKind::InvalidInput
+            | ErrorKind::PermissionDenied
+    )
+}
+
+/// Returns a socket that sends to this address, and takes nothing from others (RFC 9298 §3.1) from now on.
 async fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -291,6 +369,10 @@ pub(super) async fn relay(place: &Place, tunnel: &UdpTunnel, socket: &UdpSocket)
     let mut last = Instant::now();
     let mut idle = std::pin::pin!(tokio::time::sleep(time));
     let mut dropped = 0;
+    // What came from others before the socket was connected is not the target's.
+    let Ok(target) = socket.peer_addr() else {
+        return;
+    };
     loop {
         tokio::task::consume_budget().await;
         tokio::select! {
@@ -308,8 +390,11 @@ pub(super) async fn relay(place: &Place, tunnel: &UdpTunnel, socket: &UdpSocket)
             ready = socket.readable() => {
                 let room = room(tunnel);
                 let mut payload = BytesMut::with_capacity(room);
-                match ready.and_then(|()| socket.try_recv_buf(&mut payload)) {
-                    Ok(len) if len < room => match tunnel.send(payload.freeze()) {
+                match ready.and_then(|()| socket.try_recv_buf_from(&mut payload)) {
+                    Ok((_, from)) if (from.ip(), from.port()) != (target.ip(), target.port()) => {
+                        continue;
+                    }
+                    Ok((len, _)) if len < room => match tunnel.send(payload.freeze()) {
                         Ok(()) => {
                             relays.to_clients.fetch_add(1, Ordering::Relaxed);
                         }

@@ -52,6 +52,9 @@ pub enum TemplateError {
     /// It does not begin with `https://` and an authority.
     #[error("the template is not absolute; begin with https://host[:port]/")]
     NotAbsolute,
+    /// The port is not one from 1 to 65535.
+    #[error("the port of the template is none; use one from 1 to 65535, or none at all")]
+    Port,
     /// A variable is outside of the path and the query.
     #[error("a variable of the template is outside of its path and query")]
     Place,
@@ -179,12 +182,18 @@ impl FromStr for Template {
         if authority.host().is_empty() || authority.as_str().contains('@') {
             return Err(TemplateError::NotAbsolute);
         }
+        let behind = authority.as_str().strip_prefix(authority.host());
+        let port = match (behind, authority.port_u16()) {
+            (Some("" | ":"), _) => 443,
+            (_, Some(port @ 1..)) => port,
+            _ => return Err(TemplateError::Port),
+        };
         let parts = parts(path)?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let template = Self {
             text: text.to_owned(),
             host,
-            port: authority.port_u16().unwrap_or(443),
+            port,
             origin: format!("https://{authority}"),
             parts,
         };
@@ -338,6 +347,8 @@ mod tests {
             (format!("http://a/{both}"), Error::NotAbsolute),
             (format!("/{both}"), Error::NotAbsolute),
             (format!("https:///{both}"), Error::NotAbsolute),
+            (format!("https://a:99999/{both}"), Error::Port),
+            (format!("https://a:0/{both}"), Error::Port),
             (
                 "https://a?{target_host}&{target_port}".to_owned(),
                 Error::NotAbsolute,

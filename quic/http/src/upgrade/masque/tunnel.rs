@@ -161,6 +161,10 @@ impl UdpTunnel {
     ///
     /// # Errors
     /// The payload is too large, or the tunnel is over.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "what is sent is copied today, and need not be"
+    )]
     pub fn send(&self, payload: Bytes) -> Result<(), TunnelError> {
         let shared = &*self.0;
         let (len, max) = (payload.len(), self.max_payload());
@@ -190,7 +194,8 @@ impl UdpTunnel {
             if let Some(end) = &state.end {
                 return Err(end.clone());
             }
-            let dropped = state.unsent.push((), payload);
+            // A slice would keep what it is a slice of, and cost more than the queue counts.
+            let dropped = state.unsent.push((), Bytes::copy_from_slice(&payload));
             drop(state);
             add(&counts.dropped, dropped);
             shared.output.notify_one();
@@ -259,6 +264,8 @@ impl UdpTunnel {
 impl Drop for UdpTunnel {
     fn drop(&mut self) {
         self.0.finish(TunnelError::Closed);
+        let received = std::mem::replace(&mut self.0.lock().received, Inbox::new(0));
+        drop(received);
     }
 }
 
@@ -356,10 +363,11 @@ impl Drop for Driver {
 async fn drive(driver: Driver, stream: impl AsyncRead + AsyncWrite + Send) {
     let shared = &driver.0;
     let (mut read, mut write) = tokio::io::split(stream);
+    let mut capsules = Bytes::new();
     let end = tokio::select! {
         biased;
         end = receive(shared, &mut read) => end,
-        end = send(shared, &mut write) => end,
+        end = send(shared, &mut write, &mut capsules) => end,
         end = overdue(shared) => end,
     };
     if let (TunnelError::Violation(violation), Some(flow)) = (&end, &shared.flow) {
@@ -367,12 +375,16 @@ async fn drive(driver: Driver, stream: impl AsyncRead + AsyncWrite + Send) {
     }
     let is_closed = end == TunnelError::Closed;
     shared.finish(end);
+    let unsent = std::mem::replace(&mut shared.lock().unsent, Inbox::new(0));
+    drop(unsent);
     if let Some(flow) = &shared.flow {
         flow.end();
     }
     if is_closed {
         // Nothing is kept of what comes. A peer that does not end its side has the stream reset.
         let end = async {
+            // A capsule that was begun comes to its end (RFC 9297 §3.3).
+            let _ = write.write_all_buf(&mut capsules).await;
             let _ = write.shutdown().await;
             while let Ok(1..) = read.read_buf(&mut BytesMut::with_capacity(PART)).await {
                 tokio::task::consume_budget().await;
@@ -418,11 +430,16 @@ fn is_too_long(datagram: &Bytes) -> bool {
             .is_some_and(|(context, payload)| context == 0 && payload.len() > MAX_PAYLOAD)
 }
 
-/// Sends capsules until this end closes the tunnel.
-async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin)) -> TunnelError {
-    while let Some(capsules) = shared.output().await {
+/// Sends capsules until this end closes the tunnel. What is left of them if the future is dropped stays in `capsules`.
+async fn send(
+    shared: &Shared,
+    stream: &mut (impl AsyncWrite + Unpin),
+    capsules: &mut Bytes,
+) -> TunnelError {
+    while let Some(output) = shared.output().await {
+        *capsules = output.into();
         let sent = async {
-            stream.write_all(&capsules).await?;
+            stream.write_all_buf(capsules).await?;
             stream.flush().await
         };
         if let Err(error) = sent.await {
@@ -445,4 +462,18 @@ fn cut(shared: &Shared, error: &io::Error) -> TunnelError {
     let connection = shared.flow.as_ref().map(Flow::connection);
     let reason = connection.and_then(hybriq::Connection::close_reason);
     reason.map_or(TunnelError::Aborted, TunnelError::Connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_payload_that_waits_keeps_nothing_but_itself() {
+        let (stream, _peer) = tokio::io::duplex(1);
+        let tunnel = UdpTunnel::over_stream(stream);
+        let whole = Bytes::from(vec![7; 60_000]);
+        tunnel.send(whole.slice(..1)).expect("an open tunnel");
+        assert!(whole.is_unique());
+    }
 }

@@ -33,6 +33,8 @@ pub(in crate::connection) struct Timers {
     /// Minimum of the idle timeout, for the path as it was at `idle_since`.
     floor: Duration,
     keep_alive: Option<Duration>,
+    /// The same, for as long as the application wants it.
+    keep_alive_now: Option<Duration>,
     /// Time of the last PING, if nothing arrived or left since.
     asked_at: Option<Instant>,
     /// True if a PING must be sent to keep the connection alive, or to be found by the peer.
@@ -55,6 +57,7 @@ impl Timers {
             idle_since: now,
             floor: Duration::ZERO,
             keep_alive: config.timeouts.keep_alive,
+            keep_alive_now: None,
             asked_at: None,
             asks: false,
             asked: 0,
@@ -131,7 +134,8 @@ impl Timers {
     fn asks_at(&self) -> Option<Instant> {
         let idle = self.idle_timeout.map(|idle| idle.max(self.floor));
         let longest = idle.map_or(Duration::MAX, |idle| idle / 2);
-        let interval = self.keep_alive?.min(longest);
+        let asked = [self.keep_alive, self.keep_alive_now];
+        let interval = asked.into_iter().flatten().min()?.min(longest);
         let since = self.asked_at.unwrap_or(self.idle_since);
         since.checked_add(interval)
     }
@@ -186,10 +190,10 @@ impl Owner for Timers {
 }
 
 impl Connection {
-    /// Sets the time without packets after which a PING is sent; `None` or 0 sends none. See
-    /// [`TransportConfig::keep_alive`].
+    /// Sets a time without packets after which a PING is sent, besides that of [`TransportConfig::keep_alive`]: the
+    /// shorter one counts. `None` or 0 leaves that one alone.
     pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
-        self.timers.keep_alive = interval.filter(|interval| !interval.is_zero());
+        self.timers.keep_alive_now = interval.filter(|interval| !interval.is_zero());
     }
 
     /// Returns the time at which a PING must leave. A handshake needs none: it has its own probes

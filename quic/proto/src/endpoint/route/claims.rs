@@ -124,7 +124,7 @@ impl Endpoint {
         self.newcomers = newcomers;
     }
 
-    /// Returns the number of clients whose ClientHello is incomplete or not decided on.
+    /// Returns the number of clients whose ClientHello is incomplete or awaits a decision.
     pub fn undecided(&self) -> usize {
         self.hellos.len() + self.waiting
     }

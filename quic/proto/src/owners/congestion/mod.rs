@@ -76,7 +76,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Usage {
-    /// The window was full at some time, or only pacing kept it from being so.
+    /// The window was full at some time, or would have been without pacing.
     Full,
     /// The application or flow control left room in it all the time (RFC 9002 §7.8).
     Underused,
@@ -153,7 +153,7 @@ pub struct Lost<'a> {
     pub bytes_in_flight: u64,
     /// Bytes delivered on the path so far.
     pub delivered: u64,
-    /// Bytes lost on the path so far, these included.
+    /// Bytes lost on the path so far, including these.
     pub lost: u64,
     /// Severity of the loss.
     pub severity: Severity,

@@ -59,7 +59,7 @@ pub trait ServerStore: Send + Sync {
     );
 }
 
-/// Error of bytes that are no memory of servers, or no record of one.
+/// The bytes do not encode a memory of servers, or a record of one.
 ///
 /// Exhaustive: it has no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +77,7 @@ pub struct InvalidServerMemory;
 pub struct Epoch {
     /// By the monotonic clock.
     pub instant: Instant,
-    /// By the time of day.
+    /// Wall-clock time.
     pub time: SystemTime,
 }
 

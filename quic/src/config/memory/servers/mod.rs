@@ -45,7 +45,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// | TLS sessions | no | yes |
 /// | 0-RTT | no, it needs a TLS session | no, s2n-tls has none in QUIC |
 ///
-/// rustls 0.23 cannot turn a session into bytes. Its sessions are beside this memory, within the process:
+/// rustls 0.23 cannot turn a session into bytes. It keeps its sessions outside this memory, in the process:
 /// each configuration keeps up to 8 tickets of each of 256 servers, and the server that changed longest ago
 /// makes room. [`ClientConfig::session_memory`](crate::ClientConfig::session_memory) says which applies
 /// to a configuration, and why.

@@ -141,10 +141,10 @@ pub enum AddressValidation {
     /// Validates addresses while handshakes keep the server busy, or while many are unfinished. The
     /// default.
     ///
-    /// Retry starts once handshakes take three quarters of a worker's time, or 2,048 clients have
-    /// unfinished ones. It lasts at least five seconds, longer each time the load returns
-    /// immediately, and ends when handshakes take less than a third of the time and fewer than 512
-    /// clients have unfinished ones.
+    /// Retry starts once handshakes take three quarters of a worker's time, or 2,048 handshakes are
+    /// unfinished. It lasts at least five seconds, longer each time the load returns immediately,
+    /// and ends when handshakes take less than a third of the time and fewer than 512 clients have
+    /// unfinished ones.
     #[default]
     Adaptive,
     /// Always sends a Retry. No state is kept for a client before it has proved its address.

@@ -204,12 +204,12 @@ impl TransportConfig {
         self
     }
 
-    /// Keeps the connection from going idle: after this time without a packet, the peer is sent
-    /// a PING (RFC 9000 §10.1.2). Default: none: an idle connection ends, and
-    /// NATs may forget it earlier. In any case, a client that waits for an answer on a stream that
-    /// it opened sends a PING after 1, 2, 4, 8 and more seconds of silence, so that a server finds
-    /// it again behind a NAT that forgot it. A client that waits only on streams of the server
-    /// sends the first of these PINGs.
+    /// Keeps the connection from going idle: after this time without a packet, the peer is sent a
+    /// PING (RFC 9000 §10.1.2). Default: none: an idle connection ends, and NATs may forget it
+    /// earlier. In any case, a client that waits for an answer on a stream that it opened sends a
+    /// PING after 1, 2, 4, 8 and more seconds of silence, so that the server can reach it again
+    /// after a NAT has dropped its binding. A client that waits only on streams of the server sends
+    /// the first of these PINGs.
     ///
     /// Intervals longer than half the idle timeout are lowered to that; zero disables it. NATs and
     /// firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. It is enough

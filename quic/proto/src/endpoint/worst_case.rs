@@ -56,8 +56,8 @@ pub struct WorstCaseMemory {
     /// and that the peer does not acknowledge. It is less if the application writes less.
     pub sent: u64,
     /// Bytes of records of packets in flight, for each connection: 65,536 of them, 8 MiB for frames
-    /// beyond the first STREAM frame of each, and the numbers of 2,048 lost packets. A peer must
-    /// acknowledge megabytes before a window allows so many packets.
+    /// beyond the first STREAM frame of each, and the numbers of 2,048 lost packets. The window
+    /// allows this many packets only after the peer has acknowledged megabytes.
     pub packets: u64,
     /// Bytes of incomplete ClientHellos, for each worker.
     pub hellos: u64,

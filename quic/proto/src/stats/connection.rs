@@ -95,7 +95,7 @@ counters! {
         /// Datagrams never sent: newer ones replaced them in the queue, the path became too small for them, or the
         /// connection ended.
         dropped_unsent: u64 => ["hybriq_datagram_frames_lost_total" by reason "unsent"];
-        /// Datagrams never sent: their deadline came first.
+        /// Datagrams dropped unsent because their deadline had passed.
         expired: u64 => ["hybriq_datagram_frames_lost_total" by reason "expired"];
         /// DATAGRAM frames received.
         received: u64 => ["hybriq_datagram_frames_received_total"];

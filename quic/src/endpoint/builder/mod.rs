@@ -191,8 +191,8 @@ impl EndpointBuilder {
     /// those that are closing. Further clients are refused with CONNECTION_REFUSED. Default: no
     /// limit.
     ///
-    /// Clients must prove their address by a Retry while handshakes take half of the free
-    /// connections, and before they are refused, so that nobody can use up the connections with
+    /// Clients must prove their address by a Retry once handshakes use half of the free
+    /// connections; only then are clients refused, so that nobody can use up the connections with
     /// forged addresses.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.limits.connections = Some(connections);

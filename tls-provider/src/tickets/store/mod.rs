@@ -70,7 +70,7 @@ pub enum SessionMemory {
     /// They end with the process: a stored session may have begun without the checks of the
     /// application's [`Verifier`](crate::Verifier).
     Verifier,
-    /// The application keeps them itself, in a provider or a store of its own.
+    /// The application keeps them itself, in its own provider or store.
     Application,
     /// There are none, because resumption is off.
     Off,

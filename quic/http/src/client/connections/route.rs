@@ -25,6 +25,9 @@ use crate::client::origin::Origin;
 /// Time to wait for HTTPS records once there are addresses: the Resolution Delay of RFC 8305 §3.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
+/// Attempts that are kept for the server's own addresses, which come last.
+const OWN: usize = 4;
+
 /// A lookup of addresses that begins when it is first needed, and whose outcome several attempts use.
 type Finding =
     SharedFuture<Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Arc<io::Error>>> + Send>>>;
@@ -181,8 +184,12 @@ impl Candidates {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<SocketAddr>> {
         loop {
             while let Some(address) = self.found.pop_front() {
-                if self.tried.len() >= MAX_ADDRESSES {
-                    return Poll::Ready(None);
+                let own = if self.lookups.is_empty() { 0 } else { OWN };
+                if self.tried.len() + own >= MAX_ADDRESSES {
+                    self.found.clear();
+                    let others = self.lookups.len().saturating_sub(1);
+                    self.lookups.drain(..others);
+                    break;
                 }
                 if !self.tried.contains(&address) {
                     self.tried.push(address);
@@ -204,5 +211,35 @@ impl Candidates {
                 Poll::Pending => self.found = std::mem::take(hints).into(),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::ready, task::Waker};
+
+    use super::*;
+
+    fn found(addresses: Vec<SocketAddr>) -> Finding {
+        let found: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(ready(Ok(addresses)));
+        found.shared()
+    }
+
+    #[test]
+    fn the_servers_own_addresses_are_tried_whatever_its_records_say() {
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let of_records = (1..=40).map(at).collect();
+        let lookups = [of_records, vec![at(99)]].map(|addresses| (Vec::new(), found(addresses)));
+        let mut candidates = Candidates {
+            lookups: lookups.into(),
+            ..Candidates::default()
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut tried = Vec::new();
+        while let Poll::Ready(Some(address)) = candidates.poll_next(&mut cx) {
+            tried.push(address);
+        }
+        assert_eq!(tried.last(), Some(&at(99)));
+        assert_eq!(tried.len(), MAX_ADDRESSES - OWN + 1);
     }
 }

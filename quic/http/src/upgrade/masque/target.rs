@@ -169,8 +169,9 @@ fn decode(value: &str) -> Option<String> {
 }
 
 /// Returns true for addresses of the public internet: not those of this host, of private or shared networks, of links,
-/// of groups, for documentation or for protocols (RFC 6890), nor those that carry an IPv4 address of a translation.
-/// For the decisions of a [`Proxy`](super::Proxy).
+/// of groups, for documentation or for protocols (RFC 6890), nor those that carry an IPv4 address of a translation. It
+/// does not know the public addresses of the proxy itself, nor those of your own networks: deny them yourself. For the
+/// decisions of a [`Proxy`](super::Proxy).
 ///
 /// # Examples
 /// ```

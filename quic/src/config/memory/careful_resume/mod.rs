@@ -40,9 +40,9 @@ const MOST_PATHS: usize = 16 * 1024;
 ///   or not.
 ///
 /// Clones share a server's memory, so give the configuration of each connection a clone of the same
-/// value. It ends with the process, and the servers of a fleet do not share it; an application
-/// that stores paths itself passes them to [`CarefulResume::path`]. An entry is used by one
-/// connection at a time, and returns when that connection is over and has measured something.
+/// value. It ends with the process, and the servers of a fleet do not share it; an application that
+/// stores paths itself passes them to [`CarefulResume::path`]. Only one connection uses an entry at
+/// a time. When that connection ends, its measurements replace the entry.
 ///
 /// Every controller can resume. BBR starts from the saved rate and then believes its own
 /// measurements.

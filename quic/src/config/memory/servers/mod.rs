@@ -50,12 +50,11 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// makes room. [`ClientConfig::session_memory`](crate::ClientConfig::session_memory) says which applies
 /// to a configuration, and why.
 ///
-/// Clones are the same memory. When it is full, a new server replaces the one that changed longest ago
-/// among those that are not pinned: those that may be classical, or were remembered too long ago. A
-/// server that has to be post-quantum is removed only when its commitment expires, so that visits to many other
-/// servers cannot end the alarm. If all are pinned, a new one is not stored; [`ServerMemory::dropped`]
-/// counts these. Where records are large, those that changed longest ago lose all but their pins, so
-/// that the whole has at most 8 MiB.
+/// Clones are the same memory. When it is full, a new server replaces the least recently changed one that is not
+/// pinned. A server is pinned while it must stay post-quantum. A server that has to be post-quantum is removed only
+/// when its commitment expires, so that visits to many other servers cannot end the alarm. If all are pinned, a new one
+/// is not stored; [`ServerMemory::dropped`] counts these. Where records are large, those that changed longest ago lose
+/// all but their pins, so that the whole has at most 8 MiB.
 ///
 /// # Examples
 /// A memory that is kept in a file, and begins empty if there is no file:

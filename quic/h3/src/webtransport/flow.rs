@@ -21,7 +21,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Makes windows of so many bidirectional streams, unidirectional ones, and bytes.
+    /// Creates windows for this number of bidirectional streams, unidirectional streams, and bytes.
     pub const fn new(bidi: u64, uni: u64, data: u64) -> Self {
         Self { bidi, uni, data }
     }

@@ -22,7 +22,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Makes bounds of so many streams, and of their bytes.
+    /// Creates bounds on the number of streams and on their bytes.
     pub const fn new(streams: usize, stream_bytes: usize) -> Self {
         Self {
             streams,

@@ -98,7 +98,7 @@ impl DatagramCapsules {
     }
 }
 
-/// Appends what comes before the content of a DATAGRAM capsule with so many bytes.
+/// Appends the head of a DATAGRAM capsule whose content has `len` bytes.
 pub fn put_datagram_capsule_head(len: usize, out: &mut Vec<u8>) {
     let len = len as u64;
     Head {

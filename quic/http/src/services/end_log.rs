@@ -265,7 +265,7 @@ impl<B: Body, F: Fn(&EndEntry)> Body for EndLoggedBody<B, F> {
 }
 
 impl<B: Body + Default, F: Fn(&EndEntry)> Default for EndLoggedBody<B, F> {
-    /// Returns a body of which nothing is told, for layers that answer themselves.
+    /// Returns a body that is not logged, for layers that answer themselves.
     fn default() -> Self {
         Self {
             body: B::default(),

@@ -26,7 +26,7 @@ pub(crate) struct Datagrams(Arc<Mutex<Table>>);
 
 struct Table {
     takers: HashMap<StreamId, Arc<dyn TakesDatagrams>>,
-    /// What came before its request was accepted.
+    /// Datagrams that arrived before their request was accepted.
     waiting: Inbox<StreamId>,
     /// The last requests that are over.
     gone: VecDeque<StreamId>,

@@ -161,7 +161,7 @@ async fn settings_are_remembered_for_early_requests() {
             let mut kind = [0];
             soon(stream.read_exact(&mut kind)).await.unwrap();
             if kind == [2] {
-                // The capacity of its table is told, before it has our settings.
+                // It announces the capacity of its table before it has our settings.
                 let mut capacity = [0; 3];
                 soon(stream.read_exact(&mut capacity)).await.unwrap();
                 assert_eq!(capacity, [0x3f, 0xe1, 0x1f]);

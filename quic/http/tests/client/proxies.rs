@@ -117,7 +117,7 @@ async fn requests_go_through_a_proxy() {
     }
 }
 
-/// Asks through a proxy that says this, whatever it is told, and then no more.
+/// Asks through a proxy that sends these bytes whatever the request is, and then nothing more.
 async fn refused(scheme: &str, answer: impl Into<Vec<u8>>) -> Arc<ProxyError> {
     let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

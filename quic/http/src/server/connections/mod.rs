@@ -63,7 +63,7 @@ pub(super) trait Watched: Send + Sync {
     /// Ends the connection if the fields of a request take too long, unless the request does that itself.
     fn end_slow(&self, _now: Instant) {}
 
-    /// Sends PINGs after so much silence while a request is in progress, unless the protocol does that itself.
+    /// Sends PINGs after this time of silence while a request is in progress, unless the protocol does that itself.
     fn keep_alive(&self, _silence: Duration) {}
 
     /// Returns true if the client can be told to send no more requests while it may be sending one.

@@ -369,7 +369,7 @@ pub(super) async fn relay(place: &Place, tunnel: &UdpTunnel, socket: &UdpSocket)
     let mut last = Instant::now();
     let mut idle = std::pin::pin!(tokio::time::sleep(time));
     let mut dropped = 0;
-    // What came from others before the socket was connected is not the target's.
+    // Packets of other senders may have arrived before the socket was connected.
     let Ok(target) = socket.peer_addr() else {
         return;
     };
@@ -424,7 +424,7 @@ pub(super) async fn relay(place: &Place, tunnel: &UdpTunnel, socket: &UdpSocket)
     relays.dropped.fetch_add(dropped, Ordering::Relaxed);
 }
 
-/// Returns true for errors after which a socket goes on.
+/// Returns true for errors after which a socket still works.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind;
 

@@ -67,7 +67,7 @@ fn malformed_records_are_told_apart() {
         (vec![0], Truncated),
         (vec![0, 1], Truncated),
         (whole[..whole.len() - 1].to_vec(), Truncated),
-        // A compressed name, one that goes on and on, and what is no host.
+        // A compressed name, an overlong one, and one that is not a host.
         (vec![0, 1, 0xc0, 12], Target),
         (rdata(1, &"a.".repeat(200), &[]), Target),
         (rdata(1, "a b.test", &[]), Target),

@@ -5,10 +5,7 @@ use hybriq_proto::Direction;
 
 use crate::{
     error::Violation,
-    wire::{
-        frame::{Head, Partial},
-        varint,
-    },
+    wire::{capsule::Contents, frame::Head, varint},
 };
 
 /// Types of capsules (draft-ietf-webtrans-http3 §9.6).
@@ -27,7 +24,7 @@ const STREAMS_BLOCKED_UNI: u64 = 0x190b_4d44;
 pub const LONGEST_REASON: usize = 1024;
 
 /// Largest number of bytes of the content of a capsule that is read: that of WT_CLOSE_SESSION.
-const LONGEST: u64 = 4 + LONGEST_REASON as u64;
+const LONGEST: usize = 4 + LONGEST_REASON;
 
 /// A capsule that a session takes notice of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,24 +55,7 @@ pub enum Capsule {
 /// Finds capsules in the bytes of a stream. Holds at most the content of the longest capsule that it knows; all
 /// others are skipped without being held.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    begun: Partial,
-    at: At,
-    /// The beginning of a capsule's content.
-    content: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum At {
-    /// Type and length.
-    #[default]
-    Head,
-    Content {
-        kind: u64,
-        left: usize,
-    },
-    Skipped(u64),
-}
+pub struct Decoder(Contents);
 
 impl Capsule {
     /// Makes a [`Capsule::Close`] with the first [`LONGEST_REASON`] bytes of a reason.
@@ -161,7 +141,7 @@ fn put_limit(kind: u64, limit: u64, out: &mut Vec<u8>) {
 }
 
 /// Returns the largest number of bytes of the content of a capsule; `None` if its type is not known.
-const fn longest(kind: u64) -> Option<u64> {
+const fn longest(kind: u64) -> Option<usize> {
     match kind {
         CLOSE_SESSION => Some(LONGEST),
         DRAIN_SESSION => Some(0),
@@ -179,61 +159,19 @@ impl Decoder {
     /// # Errors
     /// The length of a capsule does not fit its content.
     pub fn next(&mut self, data: &mut Bytes) -> Result<Option<Capsule>, Violation> {
-        loop {
-            match self.at {
-                At::Head => {
-                    let Some(head) = self.begun.take(data, Head::read) else {
-                        return Ok(None);
-                    };
-                    self.at = match longest(head.kind) {
-                        Some(most) if head.len > most => return Err(Violation::CapsuleLength),
-                        Some(_) => At::Content {
-                            kind: head.kind,
-                            left: head.len as usize,
-                        },
-                        None => At::Skipped(head.len),
-                    };
-                }
-                At::Content { kind, left } => {
-                    let part = data.split_to(left.min(data.len()));
-                    if part.len() == left && self.content.is_empty() {
-                        self.at = At::Head;
-                        return Capsule::read(kind, &part).map(Some);
-                    }
-                    if part.is_empty() {
-                        return Ok(None);
-                    }
-                    self.content.reserve_exact(left);
-                    self.content.extend_from_slice(&part);
-                    let left = left - part.len();
-                    if left > 0 {
-                        self.at = At::Content { kind, left };
-                        return Ok(None);
-                    }
-                    self.at = At::Head;
-                    let content = std::mem::take(&mut self.content);
-                    return Capsule::read(kind, &content).map(Some);
-                }
-                At::Skipped(left) => {
-                    let passed = left.min(data.len() as u64);
-                    data.advance(passed as usize);
-                    if passed < left {
-                        self.at = At::Skipped(left - passed);
-                        return Ok(None);
-                    }
-                    self.at = At::Head;
-                }
-            }
-        }
+        let found = self.0.next(data, longest, Violation::CapsuleLength)?;
+        found
+            .map(|(kind, content)| Capsule::read(kind, &content))
+            .transpose()
     }
 
     /// Returns true between two capsules, where the stream may end.
     pub const fn is_between(&self) -> bool {
-        matches!(self.at, At::Head) && !self.begun.is_begun()
+        self.0.is_between()
     }
 
     /// Returns the bytes of memory that the beginning of a capsule takes.
     pub fn held(&self) -> usize {
-        self.content.capacity()
+        self.0.held()
     }
 }

@@ -8,70 +8,81 @@ use crate::error::Violation;
 /// Type of the capsule.
 const DATAGRAM: u64 = 0x00;
 
-/// Finds DATAGRAM capsules in the bytes of a stream. Holds at most the content of one; all other capsules are skipped
-/// without being held (RFC 9297 §3.2).
-#[derive(Debug)]
-pub struct DatagramCapsules {
-    most: usize,
+/// Finds the contents of capsules in the bytes of a stream. Holds at most one of those that are wanted, as far as it has
+/// arrived; all others are skipped without being held (RFC 9297 §3.2).
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
     begun: Partial,
     at: At,
-    /// The beginning of a datagram.
+    /// The beginning of a content.
     content: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum At {
     /// Type and length.
+    #[default]
     Head,
-    /// The rest of a datagram.
-    Datagram(usize),
-    /// The rest of another capsule.
+    /// The rest of a content that is wanted.
+    Content { kind: u64, left: usize },
+    /// The rest of another one.
     Skipped(u64),
 }
 
-impl DatagramCapsules {
-    /// Makes a decoder for datagrams of at most so many bytes.
-    pub const fn new(most: usize) -> Self {
+impl Contents {
+    const fn new() -> Self {
         Self {
-            most,
             begun: Partial::new(),
             at: At::Head,
             content: Vec::new(),
         }
     }
 
-    /// Takes the next datagram off the front of the data; `None` once no whole one is left, and all of the data was
-    /// taken.
+    /// Takes the next content off the front of the data, with its type; `None` once no whole one is left, and all of the
+    /// data was taken. `longest` returns the largest length of a type that is wanted.
     ///
     /// # Errors
-    /// A datagram is longer than the protocol allows, which ends the stream.
-    pub fn next(&mut self, data: &mut Bytes) -> Result<Option<Bytes>, Violation> {
+    /// A content is longer, which is this violation.
+    pub(crate) fn next(
+        &mut self,
+        data: &mut Bytes,
+        longest: impl Fn(u64) -> Option<usize>,
+        too_long: Violation,
+    ) -> Result<Option<(u64, Bytes)>, Violation> {
         loop {
             match self.at {
                 At::Head => {
                     let Some(head) = self.begun.take(data, Head::read) else {
                         return Ok(None);
                     };
-                    self.at = match usize::try_from(head.len) {
-                        _ if head.kind != DATAGRAM => At::Skipped(head.len),
-                        Ok(len) if len <= self.most => At::Datagram(len),
-                        _ => return Err(Violation::DatagramCapsuleTooLong),
+                    let kind = head.kind;
+                    self.at = match (longest(kind), usize::try_from(head.len)) {
+                        (None, _) => At::Skipped(head.len),
+                        (Some(most), Ok(left)) if left <= most => At::Content { kind, left },
+                        _ => return Err(too_long),
                     };
                 }
-                At::Datagram(left) => {
+                At::Content { kind, left } => {
                     let part = data.split_to(left.min(data.len()));
-                    let left = left - part.len();
-                    if left == 0 {
-                        self.at = At::Head;
-                        if self.content.is_empty() {
-                            return Ok(Some(part));
-                        }
-                        self.content.extend_from_slice(&part);
-                        return Ok(Some(std::mem::take(&mut self.content).into()));
+                    if part.len() < left && part.is_empty() {
+                        return Ok(None);
                     }
-                    self.at = At::Datagram(left);
-                    // Grows with what has arrived, whatever length was announced.
+                    let rest = left - part.len();
+                    if rest == 0 && self.content.is_empty() {
+                        self.at = At::Head;
+                        return Ok(Some((kind, part)));
+                    }
+                    // Grows with what has arrived, whatever length was announced, but never beyond it.
+                    if self.content.capacity() - self.content.len() < part.len() {
+                        let more = part.len().max(self.content.len()).min(left);
+                        self.content.reserve_exact(more);
+                    }
                     self.content.extend_from_slice(&part);
+                    if rest == 0 {
+                        self.at = At::Head;
+                        return Ok(Some((kind, std::mem::take(&mut self.content).into())));
+                    }
+                    self.at = At::Content { kind, left: rest };
                     return Ok(None);
                 }
                 At::Skipped(left) => {
@@ -88,13 +99,53 @@ impl DatagramCapsules {
     }
 
     /// Returns true between two capsules, where the stream may end.
-    pub const fn is_between(&self) -> bool {
+    pub(crate) const fn is_between(&self) -> bool {
         matches!(self.at, At::Head) && !self.begun.is_begun()
+    }
+
+    /// Returns the bytes of memory that the beginning of a content takes.
+    pub(crate) fn held(&self) -> usize {
+        self.content.capacity()
+    }
+}
+
+/// Finds DATAGRAM capsules in the bytes of a stream. Holds at most the content of one; all other capsules are skipped
+/// without being held (RFC 9297 §3.2).
+#[derive(Debug)]
+pub struct DatagramCapsules {
+    most: usize,
+    contents: Contents,
+}
+
+impl DatagramCapsules {
+    /// Creates a decoder for datagrams of at most `most` bytes.
+    pub const fn new(most: usize) -> Self {
+        Self {
+            most,
+            contents: Contents::new(),
+        }
+    }
+
+    /// Takes the next datagram off the front of the data; `None` once no whole one is left, and all of the data was
+    /// taken.
+    ///
+    /// # Errors
+    /// A datagram is longer than the protocol allows, which ends the stream.
+    pub fn next(&mut self, data: &mut Bytes) -> Result<Option<Bytes>, Violation> {
+        let longest = |kind| (kind == DATAGRAM).then_some(self.most);
+        let too_long = Violation::DatagramCapsuleTooLong;
+        let found = self.contents.next(data, longest, too_long)?;
+        Ok(found.map(|(_, content)| content))
+    }
+
+    /// Returns true between two capsules, where the stream may end.
+    pub const fn is_between(&self) -> bool {
+        self.contents.is_between()
     }
 
     /// Returns the bytes of memory that the beginning of a datagram takes.
     pub fn held(&self) -> usize {
-        self.content.capacity()
+        self.contents.held()
     }
 }
 

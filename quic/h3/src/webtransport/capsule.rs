@@ -55,7 +55,9 @@ pub enum Capsule {
 /// Finds capsules in the bytes of a stream. Holds at most the content of the longest capsule that it knows; all
 /// others are skipped without being held.
 #[derive(Debug, Default)]
-pub struct Decoder(Contents);
+pub struct Decoder {
+    contents: Contents,
+}
 
 impl Capsule {
     /// Makes a [`Capsule::Close`] with the first [`LONGEST_REASON`] bytes of a reason.
@@ -159,7 +161,9 @@ impl Decoder {
     /// # Errors
     /// The length of a capsule does not fit its content.
     pub fn next(&mut self, data: &mut Bytes) -> Result<Option<Capsule>, Violation> {
-        let found = self.0.next(data, longest, Violation::CapsuleLength)?;
+        let found = self
+            .contents
+            .next(data, longest, Violation::CapsuleLength)?;
         found
             .map(|(kind, content)| Capsule::read(kind, &content))
             .transpose()
@@ -167,11 +171,11 @@ impl Decoder {
 
     /// Returns true between two capsules, where the stream may end.
     pub const fn is_between(&self) -> bool {
-        self.0.is_between()
+        self.contents.is_between()
     }
 
     /// Returns the bytes of memory that the beginning of a capsule takes.
     pub fn held(&self) -> usize {
-        self.0.held()
+        self.contents.held()
     }
 }

@@ -323,7 +323,7 @@ fn words(expression: &str) -> Vec<(&str, Option<char>)> {
 #[test]
 fn the_pages_name_metrics_that_exist() {
     let (table, mut named) = (table(), 0);
-    for page in ["metrics.md", "operations.md"] {
+    for page in ["metrics.md", "production.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../quic/docs")
             .join(page);

@@ -191,7 +191,7 @@ async fn the_readmes_http_server_works_in_an_empty_crate() {
 #[test]
 fn the_readme_is_short() {
     let lines = readme().lines().count();
-    assert!(lines <= 150, "README.md has {lines} lines");
+    assert!(lines <= 120, "README.md has {lines} lines");
 }
 
 /// An example shows one idea. A whole application needs more room.

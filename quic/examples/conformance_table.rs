@@ -1,4 +1,4 @@
-//! Writes `docs/conformance.md`: the test for each requirement of the RFCs.
+//! Writes `quic/evidence/conformance.md`: the test for each requirement of the RFCs.
 
 #[path = "../tests/conformance/table.rs"]
 mod table;
@@ -13,6 +13,6 @@ fn main() -> io::Result<()> {
     for requirement in proofs.missing() {
         eprintln!("no test: {requirement}");
     }
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("evidence/conformance.md");
     fs::write(document, proofs.document())
 }

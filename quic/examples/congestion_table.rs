@@ -1,4 +1,4 @@
-//! Writes `quic/docs/congestion.md`: the results of every congestion controller on every path.
+//! Writes `quic/evidence/congestion.md`: the results of every congestion controller on every path.
 //!
 //! `cargo run --release -p hybriq --example congestion_table`, or with another file as argument. A few
 //! minutes on two cores; the same text every time.
@@ -16,7 +16,7 @@ use std::{
 use hybriq_sim::matrix::{CONTROLLERS, Outcome, Path, Row, document};
 
 fn main() -> io::Result<()> {
-    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/congestion.md");
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("evidence/congestion.md");
     let file = env::args_os().nth(1).map_or_else(default, PathBuf::from);
     let rows = run_all();
     if let Some(folder) = file.parent() {

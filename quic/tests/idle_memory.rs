@@ -20,7 +20,7 @@ const BEFORE: usize = 64;
 const COUNTED: usize = 192;
 
 /// Table with the bytes of the heap that an idle connection keeps at the server.
-const TABLE: &str = include_str!("../docs/instructions.md");
+const TABLE: &str = include_str!("../evidence/instructions.md");
 
 /// Returns the most bytes that a connection may keep: 3 % more than the table says.
 fn most(provider: Backend) -> usize {

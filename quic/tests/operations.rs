@@ -1,4 +1,4 @@
-//! The page on operations names methods, settings, metrics and files that exist.
+//! The page on production names methods, settings, metrics and files that exist.
 
 use std::{
     collections::BTreeSet,
@@ -71,7 +71,7 @@ fn every_method_and_variant_on_the_page_exists() {
     ] {
         collect(&root().join(folder), &mut sources);
     }
-    let page = page("operations.md");
+    let page = page("production.md");
     let mut seen = 0;
     for name in code(&page) {
         let Some((owner, member)) = name.split_once("::") else {
@@ -107,7 +107,7 @@ fn every_method_and_variant_on_the_page_exists() {
 
 #[test]
 fn every_metric_on_the_page_is_in_the_table_of_metrics() {
-    let page = page("operations.md");
+    let page = page("production.md");
     let names: BTreeSet<&str> = page
         .split(|it: char| !it.is_ascii_alphanumeric() && it != '_')
         .filter(|word| word.starts_with("hybriq_") && *word != "hybriq_http")
@@ -122,7 +122,7 @@ fn every_metric_on_the_page_is_in_the_table_of_metrics() {
 
 #[test]
 fn every_file_on_the_page_exists() {
-    let page = page("operations.md");
+    let page = page("production.md");
     let files = code(&page);
     let files = files
         .iter()

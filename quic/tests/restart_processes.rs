@@ -426,7 +426,7 @@ async fn connections_transfer_data_while_the_server_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "it takes a minute; its result stands in docs/guide/restart.md"]
+#[ignore = "it takes a minute; its result stands in docs/restart.md"]
 async fn a_thousand_connections_transfer_data_while_the_server_restarts_ten_times() {
     for workers in [1, 2] {
         println!("{workers} workers");

@@ -25,7 +25,7 @@ use metrics::{
 };
 use tokio::task::JoinSet;
 
-/// The aim of `docs/scale.md`, in seconds.
+/// The aim of `evidence/performance.md`, in seconds.
 const AIM: f64 = 0.010;
 
 /// Handshakes in progress at once.
@@ -215,7 +215,7 @@ fn run(count: usize, requests: usize) {
 }
 
 #[test]
-#[ignore = "its result stands in docs/scale.md"]
+#[ignore = "its result stands in evidence/performance.md"]
 fn the_longest_turn_with_a_hundred_thousand_connections() {
     let count = std::env::var("HYBRIQ_TURNS").ok();
     run(

@@ -261,7 +261,7 @@ async fn nothing_is_lost_while_the_server_restarts_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes a minute; its result stands in quic/docs/operations.md"]
+#[ignore = "takes a minute; its result stands in quic/docs/production.md"]
 async fn a_thousand_connections_lose_nothing_in_ten_restarts() {
     restart("restarting-1000", 1000, 10).await;
 }

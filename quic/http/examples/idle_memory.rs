@@ -4,7 +4,7 @@
 //! cargo run --release -p hybriq-http --example idle_memory
 //! ```
 //!
-//! The table of `quic/docs/instructions.md` has the bytes of the QUIC connection below it.
+//! The table of `quic/evidence/instructions.md` has the bytes of the QUIC connection below it.
 
 use std::{
     convert::Infallible,

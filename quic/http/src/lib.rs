@@ -103,7 +103,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[doc = include_str!("../docs/from_reqwest.md")]
+#[doc = include_str!("../docs/from-reqwest.md")]
 pub mod from_reqwest {}
 
 // What only one version needs is in the file or folder of its name: `http2`, `http3`, `tcp`.

@@ -1,5 +1,5 @@
 //! Requirements of the RFCs that are visible on the wire, one file per chapter.
-//! `docs/conformance.md` says which test proves which requirement; the lists are in
+//! `evidence/conformance.md` says which test proves which requirement; the lists are in
 //! `requirements/`.
 #![expect(
     clippy::unwrap_used,

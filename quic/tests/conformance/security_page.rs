@@ -1,9 +1,9 @@
-//! Each line of the tables in `docs/security.md` names tests that exist, and the policy says what one needs to
+//! Each line of the tables in `evidence/security.md` names tests that exist, and the policy says what one needs to
 //! report a vulnerability.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-const PAGE: &str = include_str!("../../docs/security.md");
+const PAGE: &str = include_str!("../../evidence/security.md");
 const POLICY: &str = include_str!("../../../.github/SECURITY.md");
 
 /// A line of a table: its first cell, and the tests in its last one.
@@ -87,7 +87,7 @@ fn tests_of(source: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_line_of_the_security_page_names_tests_that_exist() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("evidence");
     let promises = promises();
     assert!(promises.len() > 30, "{} lines found", promises.len());
     let mut wrong = Vec::new();

@@ -1,6 +1,6 @@
 use crate::table::Proofs;
 
-const DOCUMENT: &str = include_str!("../../docs/conformance.md");
+const DOCUMENT: &str = include_str!("../../evidence/conformance.md");
 
 #[test]
 fn every_tag_names_a_requirement() {
@@ -27,6 +27,6 @@ fn every_requirement_is_proved() {
 fn the_document_is_what_the_sources_say() {
     assert!(
         Proofs::read().document() == DOCUMENT,
-        "docs/conformance.md is old: cargo run -p hybriq --example conformance_table"
+        "evidence/conformance.md is old: cargo run -p hybriq --example conformance_table"
     );
 }

@@ -1,4 +1,4 @@
-//! What compression of certificates (RFC 8879) saves, for the table in `docs/post-quantum.md`.
+//! What compression of certificates (RFC 8879) saves, for the table in `quic/evidence/post-quantum.md`.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use hybriq_sim::{
     matrix::{CONTROLLERS, Path, row, title},
 };
 
-const DOCUMENT: &str = include_str!("../../docs/congestion.md");
+const DOCUMENT: &str = include_str!("../../evidence/congestion.md");
 
 /// Paths compared. Those that carry many datagrams are left to the command that writes the table.
 const SAMPLES: usize = 12;
@@ -28,7 +28,7 @@ fn a_sample_of_the_documented_table_is_what_the_code_gives() {
         let section = section.split("\n#").next().unwrap();
         assert!(
             section.lines().any(|line| line == wanted),
-            "{path:?} gives\n{wanted}\nand docs/congestion.md has\n{section}\n\
+            "{path:?} gives\n{wanted}\nand evidence/congestion.md has\n{section}\n\
              Generate it anew: cargo run --release -p hybriq --example congestion_table"
         );
     }

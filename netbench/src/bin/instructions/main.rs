@@ -26,7 +26,7 @@
 //! takes a key share that was made before the count began; `qlog`, with which both ends log their
 //! connections to nowhere (the thread that writes is not counted).
 //!
-//! `.ci/instructions` makes the table in `quic/docs/instructions.md` of it.
+//! `.ci/instructions` makes the table in `quic/evidence/instructions.md` of it.
 
 mod app;
 mod counting;

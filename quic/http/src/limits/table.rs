@@ -1,10 +1,10 @@
-//! The table of limits in `docs/http3.md`, made from this list.
+//! The table of limits in `docs/server.md`, made from this list.
 
 use std::{fmt::Write as _, time::Duration};
 
 use super::{EarlyMethods, Limits};
 
-const PAGE: &str = include_str!("../../../docs/http3.md");
+const PAGE: &str = include_str!("../../docs/server.md");
 
 /// A limit: what it bounds, and what happens beyond it in HTTP/1.1, HTTP/2 and HTTP/3.
 struct Line {

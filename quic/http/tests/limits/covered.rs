@@ -1,6 +1,6 @@
 //! Every line of the table of limits has a test of each version.
 
-const PAGE: &str = include_str!("../../../docs/http3.md");
+const PAGE: &str = include_str!("../../docs/server.md");
 
 /// For each limit, its test of HTTP/1.1, HTTP/2 and HTTP/3: in one file and one function where the scenario is the
 /// same, or the reason why there can be none.

@@ -1,4 +1,4 @@
-//! The table of `docs/h3spec.md`: all cases of h3spec, our tests of them, and those which the `h3` crate
+//! The table of `evidence/h3spec.md`: all cases of h3spec, our tests of them, and those which the `h3` crate
 //! fails where nobody stands in front of it.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{
     support::Certificate,
 };
 
-const PAGE: &str = include_str!("../../../docs/h3spec.md");
+const PAGE: &str = include_str!("../../../evidence/h3spec.md");
 /// Tests of the 34 transport cases.
 const TRANSPORT: &str = include_str!("../../../tests/conformance/h3spec.rs");
 

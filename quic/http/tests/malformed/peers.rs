@@ -26,7 +26,7 @@ use crate::{
     support::{installed, soon},
 };
 
-const PAGE: &str = include_str!("../../../docs/http3-verdicts.md");
+const PAGE: &str = include_str!("../../../evidence/http3-verdicts.md");
 
 /// What the page calls an answer that is the same as ours.
 const SAME: &str = "the same";

@@ -313,7 +313,7 @@ async fn servers_that_break_rules_are_answered_with_the_code_of_the_rfc() {
     assert!(all.is_empty(), "\n{}", all.join("\n"));
     let names: HashSet<_> = scripts.iter().map(|script| &script.name).collect();
     assert_eq!(names.len(), scripts.len(), "names that come twice");
-    let page = include_str!("../../../../docs/http3-verdicts.md");
+    let page = include_str!("../../../../evidence/http3-verdicts.md");
     let count = format!("The {} scripts of [servers]", scripts.len());
     assert!(page.contains(&count), "{count}");
 }

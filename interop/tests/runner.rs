@@ -2,6 +2,9 @@
 //! them keeps the datagrams: what a case promises is read there where the packets' headers show it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../examples/tests/readme/commands.rs"]
+mod commands;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     fs,
@@ -281,6 +284,15 @@ async fn pass(client: &str, server: &str, params: &str, sizes: &[usize]) -> Pass
 
 const BOTH: [&str; 2] = ["tls=rustls", "tls=s2n-tls"];
 const SMALL: [usize; 3] = [1024, 0, 5000];
+
+#[test]
+fn it_knows_the_commands_that_the_pages_name() {
+    let checked = commands::check_program(
+        "hybriq-interop",
+        Path::new(env!("CARGO_BIN_EXE_hybriq-interop")),
+    );
+    assert!(checked > 3, "{checked} commands");
+}
 
 #[tokio::test]
 async fn files_of_all_sizes_arrive_over_one_connection_in_version_1() {

@@ -97,11 +97,25 @@
 //!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
-//! (RFC 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time. [`ClientBuilder`] bounds what servers may cost a client.
+//! (RFC 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time.
+//! [`ClientBuilder`] limits what servers may cost a client.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `axum` | off | an extractor for axum: `Peer` implements `FromRequestParts` |
+//! | `https-records` | off | HTTPS records of the DNS (RFC 9460) with hickory-resolver: `SystemRecords`; needs Rust 1.88 |
+//! | `metrics` | off | counters of the transport, through the facade of the crate `metrics` |
+//! | `qlog` | off | logs of connections for tools such as qvis: `ServerBuilder::qlog` |
+//! | `serde` | off | the record of a handshake for audits: `Tls` implements `serde::Serialize` |
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/client.md")]
+#[doc = include_str!("../docs/server.md")]
+#[doc = include_str!("../docs/webtransport.md")]
+struct Pages;
 
 #[doc = include_str!("../docs/from-reqwest.md")]
 pub mod from_reqwest {}

@@ -70,11 +70,11 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Returns true if recorded traffic stays secret against a quantum computer: the group is post-quantum, and so was
-    /// that of the full handshake behind a resumed session, as for [`hybriq::Handshake::is_post_quantum`].
+    /// Returns true if the connection is post-quantum, as [`hybriq::Handshake::is_post_quantum`] defines it: the group of
+    /// its own handshake, and that of the handshake in which a resumed session began.
     ///
-    /// Over TCP the lineage of a resumed session is unknown, and only the group counts. Every resumption has a key
-    /// exchange of its own (RFC 8446 §4.2.9), so that its traffic is as secret as the group.
+    /// Over TCP the beginning of a resumed session is unknown, and only the group of this handshake counts. Every
+    /// resumption has its own key exchange (RFC 8446 §4.2.9), so its traffic is as secret as that group.
     pub fn is_post_quantum(&self) -> bool {
         let is_classical = self.lineage == Some(Lineage::Classical);
         !is_classical && self.group.is_some_and(Group::is_post_quantum)

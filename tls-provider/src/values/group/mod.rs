@@ -126,7 +126,8 @@ impl Group {
         self.facts().map_or(GroupKind::Unknown, |facts| facts.kind)
     }
 
-    /// Returns true if recorded traffic stays secret from a quantum computer.
+    /// Returns true if the group is hybrid or pure ML-KEM, so that traffic recorded under it stays secret from a quantum
+    /// computer.
     pub fn is_post_quantum(self) -> bool {
         matches!(self.kind(), GroupKind::Hybrid | GroupKind::PostQuantum)
     }

@@ -108,7 +108,8 @@ impl KeyExchangeInfo {
         self.group.kind()
     }
 
-    /// Returns true if recorded traffic stays secret from a quantum computer.
+    /// Returns true if the group of this handshake is hybrid or pure ML-KEM. That is not the whole answer for a
+    /// resumed session: [`Handshake::is_post_quantum`] also looks at the handshake in which the session began.
     pub fn is_post_quantum(&self) -> bool {
         self.group.is_post_quantum()
     }
@@ -132,8 +133,9 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Handshake {
-    /// Returns true if a quantum computer cannot read this connection: its own key exchange is
-    /// post-quantum, and so is the one in which a resumed session began.
+    /// Returns true if the connection is post-quantum: the group of its own handshake is hybrid or pure ML-KEM, and
+    /// so is the group of the handshake in which a resumed session began. Recorded traffic then stays secret from a
+    /// quantum computer.
     pub fn is_post_quantum(&self) -> bool {
         self.key_exchange.is_post_quantum() && self.lineage == Lineage::PostQuantum
     }

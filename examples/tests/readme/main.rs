@@ -1,5 +1,9 @@
-//! Tests that the README's programs work: they are built and run in an empty crate.
+//! Tests that the README's programs work, which are built and run in an empty crate, and that the pages claim what is
+//! so.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod claims;
+mod commands;
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};

@@ -207,7 +207,7 @@ impl From<ResetAtError> for io::Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendDatagramError {
-    /// The peer takes no datagrams (RFC 9221 §3).
+    /// The peer accepts no datagrams (RFC 9221 §3).
     #[error("the peer does not accept datagrams; send it on a stream")]
     Unsupported,
     /// The datagram does not fit into a packet on the path in use.

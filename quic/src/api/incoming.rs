@@ -109,8 +109,8 @@ impl Incoming {
     }
 
     /// Returns true if the client would follow a [`retry`](Self::retry). It ignores a Retry if it
-    /// has already followed one, or if it has received a packet of this server, such as the
-    /// acknowledgement of half a ClientHello.
+    /// has already followed one, or if it has received a packet of this server, such as the acknowledgement of a
+    /// partial ClientHello.
     pub fn may_retry(&self) -> bool {
         self.core().may_retry()
     }
@@ -254,8 +254,8 @@ impl Incoming {
         drop(self);
     }
 
-    /// Drops the ClientHello without an answer. The client sends it again for a while and then times
-    /// out; it does not learn that there is a server.
+    /// Drops the ClientHello without an answer. The client sends it again for a while and then times out, without
+    /// learning that there is a server.
     pub fn ignore(mut self) {
         if let Some(core) = self.core.take() {
             self.shared.decide(self.worker, Command::Ignore(core));

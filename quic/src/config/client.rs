@@ -216,7 +216,7 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_hint(server_name.as_ref(), groups))
     }
 
-    /// Begins every connection with the first group of the policy, whatever the server chose before.
+    /// Begins every connection with the first group of the policy, regardless of what the server chose before.
     ///
     /// An unusual key share reveals to an observer that this client has been to the server before, or
     /// has a hint; so does a resumed session.

@@ -143,7 +143,7 @@ where
 }
 
 /// Connects like [`first`] to addresses that are still being looked up. `next` returns the next one, or `None` if there
-/// are no more; while it is pending, the attempts go on.
+/// are no more; while it is pending, the attempts continue.
 ///
 /// # Errors
 /// All addresses failed; the error is that of the first failure, or `None` without an address.

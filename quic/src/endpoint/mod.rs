@@ -54,11 +54,10 @@ pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 /// - After the last `Endpoint` is dropped, its connections and streams work as before. Clients that
 ///   wait for [`Endpoint::accept`] or arrive later are refused; an [`Incoming`] that was taken
 ///   counts as a handle of the endpoint.
-/// - A finished stream arrives as a whole, whatever is dropped afterwards. The connection is closed
-///   with code 0 when its last handle and its last stream are dropped and all finished streams have
-///   arrived, or when the peer acknowledges less than 16 KiB of them in 30 seconds. The runtime must keep
-///   running until then: keep a clone of the endpoint for [`Endpoint::idle`] at the end of a
-///   program.
+/// - A finished stream arrives completely, regardless of what is dropped afterwards. The connection is closed with
+///   code 0 when its last handle and its last stream are dropped and all finished streams have arrived, or when the
+///   peer acknowledges less than 16 KiB of them in 30 seconds. The runtime must keep running until then: keep a clone
+///   of the endpoint for [`Endpoint::idle`] at the end of a program.
 /// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing:
 ///   unacknowledged data may be lost.
 /// - If the runtime ends earlier, all operations fail with an error that says so.
@@ -425,8 +424,8 @@ impl Endpoint {
     /// After a connection was closed, the endpoint answers late packets of the peer for three times
     /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. The wait
     /// ends early if the peer answers with a close or a stateless reset, which a peer may omit (RFC
-    /// 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may notice
-    /// the end only by its idle timeout.
+    /// 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may notice the end only when
+    /// its idle timeout expires.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -444,8 +443,8 @@ impl Endpoint {
     }
 
     /// Ends a [closed](Self::close) endpoint without waiting any longer for its peers, and closes
-    /// its sockets; [`Endpoint::idle`] then completes. A peer whose CONNECTION_CLOSE was lost
-    /// notices the end by its idle timeout. Has no effect before the endpoint is closed.
+    /// its sockets; [`Endpoint::idle`] then completes. A peer whose CONNECTION_CLOSE was lost notices the end when its
+    /// idle timeout expires. Has no effect before the endpoint is closed.
     pub fn abandon(&self) {
         self.shared.abandon();
     }

@@ -42,8 +42,8 @@ impl Endpoint {
     /// successor.
     ///
     /// # Security
-    /// Whoever can connect to the path can take over the endpoint. It is readable and writable by the
-    /// user of this process alone, and processes of other users are refused.
+    /// Whoever can connect to the path can take over the endpoint. Only the user of this process can read and write it,
+    /// and processes of other users are refused.
     ///
     /// # Examples
     /// ```no_run
@@ -204,10 +204,10 @@ impl EndpointBuilder {
 
     /// [Takes over](Self::take_over) the endpoint of the process that waits at the path, with the TCP
     /// listeners of [`Endpoint::hand_over_with`]. Returns `None` if there is no such process, or if
-    /// this system has no hot restart. The listeners are in non-blocking mode if they were there.
+    /// this system has no hot restart. The listeners are in non-blocking mode if they were in the earlier process.
     ///
     /// # Errors
-    /// As for [`take_over`](Self::take_over), except that a missing process is none.
+    /// As for [`take_over`](Self::take_over), except that a missing process is not an error.
     ///
     /// # Cancel safety
     /// As for [`take_over`](Self::take_over).

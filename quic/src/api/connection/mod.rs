@@ -91,9 +91,9 @@ impl<S: Stage> Connection<S> {
         });
     }
 
-    /// Sets a silence after which this end sends a PING, from now on, besides that of
-    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive): the shorter one counts. For servers that keep
-    /// a client while they work for it. `None` or 0 leaves that one alone.
+    /// From now on, sends a PING after this much silence, in addition to
+    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive); the shorter time applies. For servers that
+    /// keep a client waiting while they work for it. `None` or 0 leaves only the configured one.
     pub fn set_keep_alive(&self, interval: Option<Duration>) {
         self.handle.lock().core.set_keep_alive(interval);
         self.handle.touch();
@@ -231,8 +231,8 @@ impl Connection {
     }
 
     /// Returns the streams whose data waits only for the peer: for its acknowledgement, or for more
-    /// flow-control credit. If a stream's [`progress`](Blocked::progress) stays the same for long,
-    /// the peer is not taking its data.
+    /// flow-control credit. If a stream's [`progress`](Blocked::progress) does not change for a long time, the peer is
+    /// not reading its data.
     ///
     /// The call looks at every open stream.
     pub fn blocked_streams(&self) -> Vec<Blocked> {

@@ -18,10 +18,9 @@ use crate::{
 /// Congestion control and pacing apply as for streams. While streams and datagrams both have data
 /// to send, they get the same number of bytes.
 impl<S: Stage> Connection<S> {
-    /// Returns the largest datagram that can be sent now; `None` if the peer takes no datagrams. It
-    /// grows as path MTU discovery succeeds, and may shrink when the path changes. 0-RTT packets have
-    /// less room than later ones; whether the peer takes datagrams is then known from the earlier
-    /// connection.
+    /// Returns the largest datagram that can be sent now; `None` if the peer accepts no datagrams. It grows as path MTU
+    /// discovery succeeds, and may shrink when the path changes. 0-RTT packets have less room than later ones; whether
+    /// the peer accepts datagrams is then known from the earlier connection.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
@@ -117,8 +116,8 @@ impl<S: Stage> Connection<S> {
 }
 
 impl Connection {
-    /// Sends a datagram once there is room for it in the queue, whatever the
-    /// [configuration](crate::transport::DatagramConfig::when_full) says.
+    /// Sends a datagram once there is room for it in the queue, regardless of the
+    /// [configuration](crate::transport::DatagramConfig::when_full).
     ///
     /// # Errors
     /// The peer accepts none, it is too large for the path, or the connection is over.

@@ -96,8 +96,8 @@ impl SendStream {
     /// limits for the stream and for the connection (RFC 9000 §4.1). 0 once the stream or the
     /// connection is over.
     ///
-    /// Writing more is no error: it waits in the [send buffer](crate::TransportConfig::send_buffer)
-    /// until the peer raises its limit. All streams share the limit of the connection.
+    /// Writing more is not an error: it waits in the [send buffer](crate::TransportConfig::send_buffer) until the peer
+    /// raises its limit. All streams share the limit of the connection.
     pub fn credit(&self) -> u64 {
         let state = self.handle.lock_stream().ok();
         let state = state.filter(|state| state.closed.is_none());
@@ -170,8 +170,8 @@ impl SendStream {
     }
 
     /// Writes all of the chunks without copying them, and ends the stream. Everything that fits
-    /// into the send buffer is written under one lock together with the end, so that a short
-    /// message and its end leave in one packet.
+    /// into the send buffer is written under one lock together with the end, so that a short message and its end are
+    /// sent in one packet.
     ///
     /// # Errors
     /// The peer stopped the stream, it was finished, or the connection is over.

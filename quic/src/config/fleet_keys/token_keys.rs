@@ -48,7 +48,7 @@ use crate::config::random::SystemRandom;
 pub struct TokenKeys(Arc<RwLock<Arc<Ring>>>);
 
 impl TokenKeys {
-    /// Creates keys for this process alone from the system's random generator. This is the default.
+    /// Creates keys only for this process, from the system's random generator. This is the default.
     ///
     /// # Panics
     /// The system delivers no random bytes.

@@ -22,8 +22,8 @@ mod tests;
 /// Number of paths that are remembered, less than 200 bytes each; a new one replaces the oldest.
 const MOST_PATHS: usize = 16 * 1024;
 
-/// Lets connections start from what earlier ones measured on the same path, instead of probing its
-/// capacity anew (Careful Resume, RFC 9959). Off unless
+/// Lets connections start from what earlier ones measured on the same path, instead of probing its capacity again
+/// (Careful Resume, RFC 9959). Off unless
 /// [`TransportConfig::careful_resume`](crate::TransportConfig::careful_resume) gets one.
 ///
 /// Once the initial window is acknowledged with a round-trip time like the remembered one, the
@@ -102,8 +102,8 @@ impl CarefulResume {
         }
     }
 
-    /// Sets the largest number of bytes that a connection jumps to, whatever the path carried.
-    /// Default: 32 MiB.
+    /// Sets the largest number of bytes that a connection jumps to, regardless of what the path carried. Default: 32
+    /// MiB.
     #[must_use]
     pub const fn max_jump(mut self, bytes: u64) -> Self {
         self.max_jump = bytes;

@@ -97,14 +97,14 @@ macro_rules! client_setters {
             self.change(|options| options.no_resumption = true)
         }
 
-        /// Makes up to this many key pairs ahead of time for the first group, 1 to 64, while the
-        /// transport is idle, so that a connection starts without generating one. Default: 0, none.
-        /// s2n-tls makes its own key pairs and refuses this option.
+        /// Generates up to this many key pairs ahead of time for the first group, 1 to 64, while the transport is idle,
+        /// so that a connection starts without generating one. Default: 0, none. s2n-tls makes its own key pairs and
+        /// refuses this option.
         ///
-        /// An endpoint makes them for the configuration that it was built with, and for the last one
-        /// given to `connect_with`. Each pair is used for one connection, by the process that made it,
-        /// within ten minutes; unused pairs are wiped when the configuration and the endpoint are
-        /// dropped. One is enough for a device that connects only occasionally.
+        /// An endpoint generates them for the configuration that it was built with, and for the last one given to
+        /// `connect_with`. Each pair is used for one connection, by the process that made it, within ten minutes;
+        /// unused pairs are wiped when the configuration and the endpoint are dropped. One is enough for a device that
+        /// connects only occasionally.
         ///
         /// # Security
         /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs:
@@ -123,8 +123,8 @@ macro_rules! server_setters {
     () => {
         $crate::shared_setters!();
 
-        /// Sets the key-exchange groups to accept from clients that ask for this server name, whatever
-        /// its case. Default: the same groups for every name.
+        /// Sets the key-exchange groups to accept from clients that ask for this server name, ignoring case. Default:
+        /// the same groups for every name.
         #[must_use]
         pub fn key_exchange_for(
             self,

@@ -23,7 +23,7 @@ pub struct PeerChain<'a> {
 /// replace that check. Closures implement this trait.
 ///
 /// The provider itself verifies that the peer holds the key of its certificate. A resumed
-/// connection shows no certificates, so no verifier is called. A rustls server resumes only
+/// connection presents no certificates, so no verifier is called. A rustls server resumes only
 /// sessions that its own verifier accepted; an s2n-tls server with a verifier resumes none.
 ///
 /// # Examples

@@ -42,8 +42,8 @@ pub enum EarlyDataStatus {
 
 /// Kind of key exchange in the first full handshake of a chain of resumed sessions.
 ///
-/// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
-/// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
+/// A resumed handshake exchanges new keys, but its ticket's key, which authenticates it and
+/// encrypts 0-RTT data, derives from the full handshake at the beginning of the chain.
 ///
 /// Exhaustive: a key exchange is post-quantum or it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -33,8 +33,8 @@ impl Backend {
         }
     }
 
-    /// Returns where the sessions of a client with these options are, if it is given a
-    /// [`SessionStore`](crate::SessionStore) where it can use one.
+    /// Returns where the sessions of a client with these options are kept, assuming that it is
+    /// given a [`SessionStore`](crate::SessionStore) if it can use one.
     pub fn session_memory(self, options: &ClientOptions) -> SessionMemory {
         if options.no_resumption {
             SessionMemory::Off
@@ -51,7 +51,7 @@ impl Backend {
         }
     }
 
-    /// Makes a client's provider.
+    /// Creates a client's provider.
     ///
     /// # Errors
     /// The error names the option that cannot be used and says how to fix it.

@@ -17,8 +17,8 @@ mod tests;
 pub struct SessionKey<'a> {
     /// Name of the server.
     pub server_name: &'a str,
-    /// Digest of the roots that the client trusts, of its certificate and its policy: a resumed session
-    /// shows no certificate, so that clients with other ones must not use it.
+    /// Digest of the roots that the client trusts, of its certificate and its policy: a resumed session presents no
+    /// certificate, so clients with other roots, certificates or policies must not use it.
     pub policy: [u8; 16],
 }
 

@@ -11,8 +11,8 @@ use crate::{CertificateDer, Identity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Coverage {
-    /// The certificate covers the host, or nobody can say: it has no names, or the host is an IP
-    /// address, for which clients send no server name.
+    /// The certificate covers the host, or that cannot be determined: it has no names, or the host
+    /// is an IP address, for which clients send no server name.
     Covered,
     /// Another certificate of the server covers the host: clients get it on a new connection.
     Elsewhere,

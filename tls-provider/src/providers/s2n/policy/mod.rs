@@ -8,10 +8,10 @@
 //!   signatures and without SHA-1. It prefers secp256r1 to X25519 among the classical groups and
 //!   offers secp521r1 last. It lacks MLKEM1024: if a client has no other group, a server answers
 //!   with the policy of [`KeyExchange::RequirePostQuantum`].
-//! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. In spite of its name it is an ordinary
-//!   TLS 1.3 policy, and the only one with hybrid groups alone; a policy with classical groups
-//!   would send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls
-//!   does not have at all. It has no ML-DSA, so a server uses it only for clients that have
+//! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. Despite its name it is an ordinary
+//!   TLS 1.3 policy, and the only one with nothing but hybrid groups; a policy with classical
+//!   groups would send a classical share and could be answered with it. It lacks MLKEM768, which
+//!   s2n-tls does not have at all. It has no ML-DSA, so a server uses it only for clients that have
 //!   MLKEM1024 alone, and uses the hybrid groups of `default_pq` for all others (`of_server`). A
 //!   client with this policy cannot verify an ML-DSA certificate; rustls can, and so can the
 //!   profile `Cnsa2`.

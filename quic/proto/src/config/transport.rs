@@ -339,8 +339,7 @@ impl TransportConfig {
     }
 
     /// Starts from the state that earlier connections saved for the same path: a server's are in this
-    /// memory, a client's in its memory of servers. By default every connection measures its capacity
-    /// anew.
+    /// memory, a client's in its memory of servers. By default every connection measures its capacity again.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
         self.flight.careful_resume = Some(Arc::new(memory));
@@ -490,8 +489,8 @@ impl TransportConfig {
         self
     }
 
-    /// Disables pacing, so that the whole window may leave at once. For measurements: queues on the
-    /// path overflow even if they would have carried the same data spread over the round trip.
+    /// Disables pacing, so that the whole window may be sent at once. For measurements: queues on the path overflow
+    /// even if they would have carried the same data spread over the round trip.
     #[must_use]
     pub const fn without_pacing(mut self) -> Self {
         self.flight.pacing = Pacing::Off;

@@ -50,7 +50,7 @@ pub struct WorstCaseMemory {
     pub streams: u64,
     /// Bytes of datagrams that wait to be read or sent, for each connection.
     pub datagrams: u64,
-    /// Bytes of CRYPTO data behind gaps, for each connection during its handshake.
+    /// Bytes of CRYPTO data after gaps, for each connection during its handshake.
     pub crypto: u64,
     /// Bytes of data that the application writes on all bidirectional streams that the peer opened,
     /// and that the peer does not acknowledge. It is less if the application writes less.

@@ -82,18 +82,18 @@ pub const ACK_ONLY_PACKETS: usize = 64;
 /// Largest DATAGRAM frame in bytes that we accept: larger than any packet can hold (RFC 9221 §3).
 pub const DATAGRAM_FRAME: u64 = 65_535;
 
-/// Bytes that a waiting DATAGRAM counts for in addition to its data, which limits the number of
+/// Bytes that a waiting DATAGRAM counts as in addition to its data, which limits the number of
 /// empty ones.
 pub const DATAGRAM_OVERHEAD: usize = 64;
 
-/// Bytes that a waiting DATAGRAM with a deadline counts for besides: its place in a queue, which may
-/// have spare ones.
+/// Bytes that a waiting DATAGRAM with a deadline counts as in addition: its place in a queue, which
+/// may have spare places.
 pub const DATAGRAM_DEADLINE: usize = 48;
 
 /// Number of connection ids that the peer may issue to us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
 
-/// Largest number of connection ids that we issue to the peer, whatever its limit.
+/// Largest number of connection ids that we issue to the peer, regardless of its limit.
 pub const LOCAL_CIDS: usize = 4;
 
 /// Number of connection ids issued on one connection per [`CIDS_ISSUED_INTERVAL`], however many the

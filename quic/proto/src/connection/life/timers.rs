@@ -190,8 +190,8 @@ impl Owner for Timers {
 }
 
 impl Connection {
-    /// Sets a time without packets after which a PING is sent, besides that of [`TransportConfig::keep_alive`]: the
-    /// shorter one counts. `None` or 0 leaves that one alone.
+    /// Sends a PING after this much time without packets, in addition to [`TransportConfig::keep_alive`]; the shorter
+    /// time applies. `None` or 0 leaves only the configured one.
     pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
         self.timers.keep_alive_now = interval.filter(|interval| !interval.is_zero());
     }

@@ -47,7 +47,7 @@ impl Connection {
         self.datagrams.send(data, deadline, room)
     }
 
-    /// Queues a datagram if the queue has room, whatever the configuration says.
+    /// Queues a datagram if the queue has room, regardless of the configuration.
     ///
     /// # Errors
     /// The datagram was not queued.

@@ -58,8 +58,8 @@ impl Endpoint {
     }
 
     /// Sets whether the caller has room only for clients that proved their address: others get a
-    /// Retry in answer to their first packet, whatever the policy. Clients that sent more already
-    /// could not follow it.
+    /// Retry in answer to their first packet, regardless of the policy. Clients that sent more
+    /// already could not follow it.
     pub const fn set_crowded(&mut self, crowded: bool) {
         self.crowded = crowded;
     }

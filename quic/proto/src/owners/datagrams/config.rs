@@ -16,8 +16,8 @@ pub enum WhenFull {
 /// Limits of the datagram queues (RFC 9221); a part of
 /// [`TransportConfig`](crate::config::TransportConfig).
 ///
-/// Each datagram counts for 64 bytes in addition to its data, and for 48 more if it has a deadline.
-/// One always fits, however small the limit.
+/// Each datagram counts as 64 bytes in addition to its data, and as 48 more if it has a deadline.
+/// One always fits, even if the limit is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramConfig {
     pub(crate) receive_buffer: usize,

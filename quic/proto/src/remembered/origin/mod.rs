@@ -90,7 +90,7 @@ impl Default for Origins {
 }
 
 impl Origins {
-    /// Sets what follows if a server is no longer post-quantum.
+    /// Sets what happens if a server is no longer post-quantum.
     pub fn set_continuity(&mut self, continuity: Continuity) {
         self.continuity = continuity;
     }

@@ -81,7 +81,7 @@ pub struct Epoch {
     pub time: SystemTime,
 }
 
-/// The store of a client, and its use. `ClientConfig` makes it.
+/// The store of a client, and its use. `ClientConfig` creates it.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Servers {
@@ -91,7 +91,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Makes a memory in a store. `epoch` relates the monotonic clock to the time of day.
+    /// Creates a memory in a store. `epoch` relates the monotonic clock to the time of day.
     pub fn new(store: Arc<dyn ServerStore>, origins: Origins, epoch: Epoch) -> Self {
         Self {
             store,

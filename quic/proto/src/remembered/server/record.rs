@@ -84,7 +84,7 @@ impl ServerRecord {
         known.find(|(of, _)| *of == port).map(|(_, bytes)| &**bytes)
     }
 
-    /// Stores the alternative services of a port in place of earlier ones, or none if there are no bytes. More than
+    /// Stores the alternative services of a port instead of earlier ones, or none if there are no bytes. More than
     /// [`ALTERNATIVES_LEN`](Self::ALTERNATIVES_LEN) bytes are ignored.
     pub fn put_alternatives(&mut self, port: u16, bytes: &[u8]) {
         self.alternatives.retain(|(of, _)| *of != port);

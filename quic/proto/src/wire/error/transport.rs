@@ -23,7 +23,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// Creates an error that is no [`Violation`], and not caused by a particular frame.
+    /// Creates an error that is not a [`Violation`], and not caused by a particular frame.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,

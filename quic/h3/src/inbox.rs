@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Bytes that a waiting datagram counts for besides its payload: its place in the queue, which may have
-/// spare ones, and what the allocator adds.
+/// Bytes that a waiting datagram counts as in addition to its payload: its place in the queue, which may have spare
+/// places, and the allocator's overhead.
 pub const DATAGRAM_OVERHEAD: usize = 96;
 
-/// A queue of datagrams, each under a key: the stream of its request, or `()` in the queue of one request. The oldest are
-/// dropped when all together cost too much.
+/// A queue of datagrams, each under a key: the stream of its request, or `()` in the queue of one request. The oldest
+/// are dropped when their total cost is too high.
 #[derive(Debug)]
 pub struct Inbox<K> {
     entries: VecDeque<(K, Bytes)>,
@@ -28,7 +28,7 @@ impl<K: Copy + PartialEq> Inbox<K> {
         }
     }
 
-    /// Adds a datagram, and returns the number of those that were dropped for it. One always fits.
+    /// Adds a datagram, and returns the number of datagrams that were dropped to make room. One always fits.
     pub fn push(&mut self, key: K, data: Bytes) -> usize {
         let cost = cost(&data);
         let mut dropped = 0;

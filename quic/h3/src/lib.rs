@@ -25,12 +25,12 @@
 //! ```
 //!
 //! # Rules
-//! Everything that a peer may do wrong is a [`Violation`], with its [`Code`] and with what it ends: the stream,
-//! or the connection. Messages are checked as RFC 9114 §4 says before anybody sees them.
+//! Everything that a peer may do wrong is a [`Violation`], with its [`Code`] and with what it ends: the stream, or the
+//! connection. Messages are checked as RFC 9114 §4 requires before the caller sees them.
 //!
 //! # Limits
-//! What is kept of a peer is bounded: field sections by the settings of this end, frames of the control stream
-//! by 4 KiB, the dynamic table and the streams that wait for it by the settings of QPACK.
+//! What is kept for a peer is limited: field sections by the settings of this end, frames of the control stream by 4
+//! KiB, the dynamic table and the streams that wait for it by the settings of QPACK.
 //!
 //! # The crate `h3`
 //! With the feature `h3`, which is off by default, `adapter` has the transport traits of the
@@ -64,6 +64,6 @@ pub use wire::{
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";
 
-/// Largest size of a field section, counted as in RFC 9114 §4.2.2, that never has more fields than a
-/// [`HeaderMap`](http::HeaderMap) takes, which are 24,576: each counts for 33 bytes at least.
+/// Largest size of a field section, counted as in RFC 9114 §4.2.2. Such a section never has more fields than a
+/// [`HeaderMap`](http::HeaderMap) holds, 24,576, because each counts as at least 33 bytes.
 pub const MAX_FIELD_SECTION: u64 = 33 * 24_576;

@@ -20,8 +20,8 @@ pub fn priority(field: &[u8]) -> Priority {
     response_priority(field, Priority::new(3).non_incremental())
 }
 
-/// Returns the priority of a response with a `priority` field: what the field does not say is as the client has asked
-/// (RFC 9218 §8).
+/// Returns the priority of a response with a `priority` field: what the field leaves out stays as the client asked (RFC
+/// 9218 §8).
 ///
 /// # Examples
 /// ```

@@ -45,7 +45,7 @@ impl<S: Stage> fmt::Debug for OpenStreams<S> {
 }
 
 impl<S: Stage> Connection<S> {
-    /// Makes a connection for `h3` from one of hybriq, whose application protocol should be
+    /// Creates a connection for `h3` from one of hybriq, whose application protocol should be
     /// [`ALPN`](crate::ALPN).
     ///
     /// # Security

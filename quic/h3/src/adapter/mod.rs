@@ -42,21 +42,21 @@
 //!
 //! # Bodies
 //! Received bodies are [`Bytes`](bytes::Bytes) that share the memory of the transport. Bodies that are sent may
-//! have any type. `h3` hides it behind a buffer that copies, so they are copied once; what is sent without a
-//! frame around it is taken over by [`Buf::copy_to_bytes`](bytes::Buf::copy_to_bytes), which does not copy `Bytes`.
+//! have any type. `h3` hides it behind a buffer that copies, so they are copied once; data that is sent without a frame
+//! around it is taken with [`Buf::copy_to_bytes`](bytes::Buf::copy_to_bytes), which does not copy `Bytes`.
 //!
 //! # Cancellation
 //! If the future of a `send_data` is dropped while a part of its frame is unsent, nothing can follow on that
-//! stream: its next use resets it with H3_REQUEST_CANCELLED and returns an error of the stream. Other streams,
-//! and the connection, go on.
+//! stream: its next use resets it with H3_REQUEST_CANCELLED and returns an error of the stream. Other streams, and the
+//! connection, continue.
 //!
 //! # Codes
 //! A stream that is dropped before its end is reset, and its other half is stopped, with
 //! H3_REQUEST_CANCELLED (RFC 9114 §8.1). A connection that is dropped is closed with H3_NO_ERROR.
 //!
 //! # Security
-//! Rules and limits are those of `h3`: it collects a frame as a whole before it checks its size, and does not
-//! find all malformed messages. A server for peers that it does not trust should be one of `hybriq-http`.
+//! Rules and limits are those of `h3`: it buffers a whole frame before it checks its size, and does not find all
+//! malformed messages. A server for peers that it does not trust should be one of `hybriq-http`.
 
 mod connection;
 mod error;

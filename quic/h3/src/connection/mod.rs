@@ -29,14 +29,14 @@ use crate::{
 pub struct Config {
     /// Settings of this end.
     pub settings: Settings,
-    /// Largest dynamic table for what this end sends, in bytes, if the peer allows as much. Default: 4096.
+    /// Largest dynamic table for what this end sends, in bytes, if the peer allows that much. Default: 4096.
     pub encoder_table: usize,
     /// A random number for a reserved setting, frame and stream (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3), which keep
-    /// peers used to what they do not know: see also [`Connection::reserved_stream`]. Default: none, and nothing
-    /// reserved is sent.
+    /// peers tolerant of unknown values: see also [`Connection::reserved_stream`]. Default: none, and nothing reserved
+    /// is sent.
     pub grease: Option<u64>,
-    /// Settings of the server on an earlier connection, by which 0-RTT data is sent (RFC 9114 §7.2.4.2).
-    /// Default: none.
+    /// Settings of the server on an earlier connection, under which 0-RTT data is sent (RFC 9114 §7.2.4.2). Default:
+    /// none.
     pub remembered: Option<Settings>,
 }
 
@@ -95,18 +95,18 @@ pub enum Critical {
 pub enum Event {
     /// The settings of the peer have arrived: see [`Connection::peer_settings`].
     Settings,
-    /// The server processes no requests from this stream on (RFC 9114 §5.2): it repeats with smaller ids.
+    /// The server processes no requests from this stream on (RFC 9114 §5.2). Later events may name smaller ids.
     Goaway(StreamId),
-    /// The client wants the response on this stream by this priority (RFC 9218 §7.2). The stream may not be open yet:
+    /// The client wants the response on this stream with this priority (RFC 9218 §7.2). The stream may not be open yet:
     /// close the connection with [`Violation::PriorityBeyondLimit`] if the client may not open it, and remember the
     /// priority of some others.
     Priority(StreamId, Priority),
-    /// The entries of the dynamic table have arrived for which the receiver of this stream waited.
+    /// The entries of the dynamic table that the receiver of this stream waited for have arrived.
     Unblocked(StreamId),
 }
 
 impl Config {
-    /// Makes a configuration with these settings.
+    /// Creates a configuration with these settings.
     pub const fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -127,7 +127,7 @@ const CRITICAL: [(Critical, u64); 3] = [
 ];
 
 impl Connection {
-    /// Makes one end. Its settings wait to be sent.
+    /// Creates one end, whose settings wait to be sent.
     pub fn new(side: Side, config: Config) -> Self {
         let settings = &config.settings;
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -173,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Returns the content of a stream of a reserved type (RFC 9114 §6.2.3), if this end sends what is reserved. Open a
+    /// Returns the content of a stream of a reserved type (RFC 9114 §6.2.3), if this end sends reserved values. Open a
     /// unidirectional stream for it once those of the connection are open, unless the peer allows no other one.
     pub fn reserved_stream(&self) -> Option<Vec<u8>> {
         let random = self.config.grease?;
@@ -194,7 +194,7 @@ impl Connection {
         self.side
     }
 
-    /// Returns the settings of the peer, once they have arrived; before, those of an earlier connection by which
+    /// Returns the settings of the peer, once they have arrived; before, those of an earlier connection under which
     /// 0-RTT data is sent, if there are any.
     pub fn peer_settings(&self) -> Option<&Settings> {
         self.peer.as_ref().or(self.config.remembered.as_ref())
@@ -205,7 +205,7 @@ impl Connection {
         self.peer.is_some()
     }
 
-    /// Returns the largest field section that this end takes, in bytes (RFC 9114 §4.2.2).
+    /// Returns the largest field section that this end accepts, in bytes (RFC 9114 §4.2.2).
     pub fn max_field_section(&self) -> u64 {
         let own = self.config.settings.max_field_section_size;
         own.unwrap_or(MOST_SECTION)
@@ -239,8 +239,8 @@ impl Connection {
         self.output.iter().any(|output| !output.is_empty()) || self.decoder.has_instructions()
     }
 
-    /// Returns the bytes that wait to be sent on our critical streams. A peer that gives no credit for them, while it
-    /// sends what must be answered there, makes them more without bound: close its connection beyond some.
+    /// Returns the bytes that wait to be sent on our critical streams. They grow without bound if the peer gives no
+    /// credit for them while it sends what must be answered there: close the connection beyond some limit.
     pub fn unsent(&self) -> usize {
         let output = self.output.iter().map(Vec::len).sum::<usize>();
         output + self.decoder.unsent()
@@ -263,8 +263,8 @@ impl Connection {
         std::mem::take(output).into()
     }
 
-    /// Sends GOAWAY (RFC 9114 §5.2). A server processes no requests from this stream on. A client, which has
-    /// promised no pushes, says that it goes. Ids only become smaller: a larger one has no effect.
+    /// Sends GOAWAY (RFC 9114 §5.2). A server processes no requests from this stream on. A client, which has promised
+    /// no pushes, announces that it leaves. Ids only decrease: a larger one has no effect.
     pub fn go_away(&mut self, first: StreamId) {
         let id = if self.side.is_server() { first.0 } else { 0 };
         if self.goaway_sent.is_some_and(|sent| sent <= id) {
@@ -276,7 +276,7 @@ impl Connection {
         self.put_control(frame::GOAWAY, &payload);
     }
 
-    /// Returns true if the server does not process the request on this stream: by its GOAWAY, or by ours.
+    /// Returns true if the server does not process the request on this stream, according to its GOAWAY or ours.
     pub fn is_refused(&self, stream: StreamId) -> bool {
         let first = if self.side.is_server() {
             self.goaway_sent
@@ -318,8 +318,8 @@ impl Connection {
         Ok(self.decoder.on_encoder_stream(data)?)
     }
 
-    /// Notes that the peer takes datagrams of the transport (RFC 9221), without which settings with HTTP Datagrams are
-    /// an error (RFC 9297 §2.1.1). Call it before [`UniReceiver::on_data`](crate::UniReceiver::on_data).
+    /// Notes that the peer accepts datagrams of the transport (RFC 9221), without which settings with HTTP Datagrams
+    /// are an error (RFC 9297 §2.1.1). Call it before [`UniReceiver::on_data`](crate::UniReceiver::on_data).
     pub fn on_transport_datagrams(&mut self) {
         self.datagrams = true;
     }

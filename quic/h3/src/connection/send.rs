@@ -12,14 +12,14 @@ use crate::{
     },
 };
 
-/// Error: the peer takes no field section of this size (RFC 9114 §4.2.2). Nothing was written.
+/// The peer accepts no field section of this size (RFC 9114 §4.2.2). Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("the fields have {size} bytes, of which the peer takes {most}")]
 pub struct TooLarge {
     /// Size of the section, in bytes (RFC 9114 §4.2.2).
     pub size: u64,
-    /// Largest size that the peer takes.
+    /// Largest size that the peer accepts.
     pub most: u64,
 }
 
@@ -31,7 +31,7 @@ impl Connection {
     /// all three functions.
     ///
     /// # Errors
-    /// The server takes no fields of this size.
+    /// The server accepts no fields of this size.
     pub fn write_request<T>(
         &mut self,
         stream: StreamId,
@@ -47,7 +47,7 @@ impl Connection {
     /// [sensitive](http::HeaderValue::is_sensitive) or belong to connections, with values as in the map.
     ///
     /// # Errors
-    /// The client takes no fields of this size.
+    /// The client accepts no fields of this size.
     pub fn write_response(
         &mut self,
         stream: StreamId,
@@ -64,7 +64,7 @@ impl Connection {
     /// Appends the HEADERS frame of trailers.
     ///
     /// # Errors
-    /// The peer takes no fields of this size.
+    /// The peer accepts no fields of this size.
     pub fn write_trailers(
         &mut self,
         stream: StreamId,

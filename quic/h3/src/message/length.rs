@@ -7,11 +7,11 @@ use crate::error::Violation;
 /// Content that a message may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// As much as comes.
+    /// Any amount.
     Any,
-    /// Exactly so many bytes more.
+    /// Exactly this many more bytes.
     Exactly(u64),
-    /// None, whatever `content-length` says: the answer to HEAD, or a status that has none.
+    /// None, regardless of `content-length`: the answer to HEAD, or a status that has none.
     Nothing,
 }
 

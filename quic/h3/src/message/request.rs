@@ -29,7 +29,7 @@ const PROTOCOL: usize = 4;
 pub struct Protocol(Bytes);
 
 impl Protocol {
-    /// Makes a protocol from its token, such as `websocket`.
+    /// Creates a protocol from its token, such as `websocket`.
     pub const fn from_static(token: &'static str) -> Self {
         Self(Bytes::from_static(token.as_bytes()))
     }

@@ -17,7 +17,7 @@ use super::{
 pub struct Field {
     /// Name, as received.
     pub name: Bytes,
-    /// Value, as it came.
+    /// Value, as received.
     pub value: Bytes,
     /// True if whoever passes the field on must not index it either (RFC 9204 §7.1.3).
     pub never_indexed: bool,
@@ -38,8 +38,8 @@ pub enum Decoded {
 
 /// Decoder of field sections.
 ///
-/// It holds no more than the capacity of its table, with about as much for the entries, a part of one
-/// instruction, and some words for each blocked stream; sections that are blocked stay with the caller.
+/// It holds no more than the capacity of its table, about as much again for the entries, a part of one instruction, and
+/// some words for each blocked stream; sections that are blocked stay with the caller.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table<()>,
@@ -78,7 +78,7 @@ pub(super) struct Prefix {
 }
 
 impl Decoder {
-    /// Makes a decoder for the settings SETTINGS_QPACK_MAX_TABLE_CAPACITY, in bytes, and
+    /// Creates a decoder for the settings SETTINGS_QPACK_MAX_TABLE_CAPACITY, in bytes, and
     /// SETTINGS_QPACK_BLOCKED_STREAMS, and for field sections of at most `most_fields` bytes (RFC 9114 §4.2.2).
     pub const fn new(capacity: usize, blocked_streams: usize, most_fields: u64) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Decoder {
             + self.authority.memory()
     }
 
-    /// Takes bytes of the peer's encoder stream, behind its type. Afterwards streams may have their entries.
+    /// Takes bytes of the peer's encoder stream, after its type. Afterwards, streams may no longer be blocked.
     ///
     /// # Errors
     /// [`Error::EncoderStream`]: an instruction is malformed, or asks for what the table cannot do.
@@ -242,7 +242,7 @@ impl Decoder {
         self.blocked.next_ready()
     }
 
-    /// Decodes the field section of a stream, which is whole.
+    /// Decodes the complete field section of a stream.
     ///
     /// # Errors
     /// [`Error::Section`]: it cannot be decoded, or too many streams are blocked.
@@ -411,12 +411,12 @@ impl Decoder {
         !self.instructions.is_empty() || self.told < self.table.inserted()
     }
 
-    /// Returns the bytes of instructions that were not taken.
+    /// Returns the bytes of instructions that wait to be taken.
     pub fn unsent(&self) -> usize {
         self.instructions.len()
     }
 
-    /// Takes the bytes to send on the decoder stream (RFC 9204 §4.4), behind its type.
+    /// Takes the bytes to send on the decoder stream (RFC 9204 §4.4), after its type.
     pub fn take_instructions(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.instructions);
         let new = self.table.inserted() - self.told;

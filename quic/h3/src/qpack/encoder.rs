@@ -80,7 +80,7 @@ impl References {
 }
 
 impl Encoder {
-    /// Makes an encoder that uses no dynamic table until the peer's settings are known.
+    /// Creates an encoder that uses no dynamic table until the peer's settings are known.
     pub fn new() -> Self {
         Self {
             table: Table::new(),
@@ -100,8 +100,8 @@ impl Encoder {
         }
     }
 
-    /// Takes the peer's SETTINGS_QPACK_MAX_TABLE_CAPACITY and SETTINGS_QPACK_BLOCKED_STREAMS. The table has at
-    /// most `own` bytes, whatever the peer allows.
+    /// Takes the peer's SETTINGS_QPACK_MAX_TABLE_CAPACITY and SETTINGS_QPACK_BLOCKED_STREAMS. The table has at most
+    /// `own` bytes, regardless of what the peer allows.
     pub fn set_peer(&mut self, capacity: u64, blocked_streams: u64, own: usize) {
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
         self.most_entries = (capacity / OVERHEAD) as u64;
@@ -418,7 +418,7 @@ impl Encoder {
         section.push(0);
     }
 
-    /// Takes bytes of the peer's decoder stream, behind its type.
+    /// Takes bytes of the peer's decoder stream, after its type.
     ///
     /// # Errors
     /// [`Error::DecoderStream`]: an instruction is malformed, or acknowledges what was not sent.

@@ -18,8 +18,8 @@ use crate::{
 /// The receiving half of a stream that carries a message: a request at a server, a response at a client.
 ///
 /// Give it what arrives with [`on_data`](Self::on_data) and [`on_fin`](Self::on_fin), and take from it with
-/// [`poll`](Self::poll). Data is not copied, unless a head arrives in several parts. Whoever reads the stream
-/// only when `poll` says [`Received::NeedData`] makes the flow control of the transport that of the reader.
+/// [`poll`](Self::poll). Data is not copied, unless a head arrives in several parts. If the stream is read only when
+/// `poll` returns [`Received::NeedData`], the transport's flow control follows the reader.
 #[derive(Debug)]
 pub struct Receiver<H> {
     id: StreamId,
@@ -84,14 +84,14 @@ enum Asked {
 }
 
 impl Receiver<Request<()>> {
-    /// Makes the receiver of a request.
+    /// Creates the receiver of a request.
     pub fn request(id: StreamId) -> Self {
         Self::new(id, Asked::All)
     }
 }
 
 impl Receiver<Response<()>> {
-    /// Makes the receiver of the response to a request of this method.
+    /// Creates the receiver of the response to a request of this method.
     pub fn response(id: StreamId, method: &Method) -> Self {
         let asked = match *method {
             Method::HEAD => Asked::Head,
@@ -123,7 +123,8 @@ impl<H> Receiver<H> {
         self.id
     }
 
-    /// Takes the next data of the stream, in order. Only after [`Received::NeedData`] is nothing held.
+    /// Takes the next data of the stream, in order. No earlier data is held only if the last poll returned
+    /// [`Received::NeedData`].
     pub fn on_data(&mut self, data: Bytes) {
         if self.data.is_empty() {
             self.data = data;
@@ -171,7 +172,7 @@ impl<H> Receiver<H> {
     /// Returns what the stream is, once its first bytes have arrived. [`poll`](Self::poll) needs no such call.
     ///
     /// # Errors
-    /// The peer names a session that cannot be.
+    /// The peer names a session that cannot exist.
     pub fn start(&mut self, connection: &Connection) -> Result<Option<Start>, Violation> {
         if self.stage != Stage::Start || self.at != At::Head || !connection.takes_sessions() {
             return Ok(Some(Start::Message));
@@ -219,8 +220,8 @@ impl<H: Head> Receiver<H> {
     /// Returns what comes next.
     ///
     /// # Errors
-    /// The peer broke a rule. [`Violation::scope`] says if it ends the stream or the connection; the receiver
-    /// is of no further use.
+    /// The peer broke a rule. [`Violation::scope`] says whether it ends the stream or the connection; the receiver can
+    /// no longer be used.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Received<H>, Violation> {
         let polled = self.poll_frames(connection);
         if let Ok(Received::Head(_)) = polled {

@@ -19,15 +19,15 @@ pub enum Start {
 pub enum Received<H> {
     /// Nothing: more data is needed.
     NeedData,
-    /// Nothing: there were many frames that carry nothing. Let others have their turn, and poll again.
+    /// Nothing: many frames carried nothing. Let other tasks run, and poll again.
     Pause,
     /// Nothing: a field section waits for entries of the dynamic table. [`Connection::poll_event`](crate::Connection::poll_event) says when
     /// they have arrived.
     Blocked,
     /// The head of a message, or of an interim response (RFC 9110 §15.2).
     Head(H),
-    /// The head is larger than the settings allow, and was not read. A server may answer with 431. Content and
-    /// trailers behind it are passed over.
+    /// The head is larger than the settings allow, and was not read. A server may answer with 431. Content and trailers
+    /// after it are skipped.
     HeadTooLarge,
     /// Content.
     Data(Bytes),

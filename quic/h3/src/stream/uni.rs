@@ -47,7 +47,7 @@ pub enum Uni {
 }
 
 impl UniReceiver {
-    /// Makes the receiver of a stream that was opened.
+    /// Creates the receiver of a new stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -130,7 +130,7 @@ impl UniReceiver {
     /// Notes that the stream has ended or was reset.
     ///
     /// # Errors
-    /// The connection needs the stream. One that ends before its type is no error.
+    /// The connection needs the stream. A stream that ends before its type is not an error.
     pub fn on_end(&self) -> Result<(), Violation> {
         if self.is_critical() {
             Err(Violation::CriticalStreamClosed)

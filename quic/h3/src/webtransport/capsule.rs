@@ -26,7 +26,7 @@ pub const LONGEST_REASON: usize = 1024;
 /// Largest number of bytes of the content of a capsule that is read: that of WT_CLOSE_SESSION.
 const LONGEST: usize = 4 + LONGEST_REASON;
 
-/// A capsule that a session takes notice of.
+/// A capsule that a session handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Capsule {
@@ -60,7 +60,7 @@ pub struct Decoder {
 }
 
 impl Capsule {
-    /// Makes a [`Capsule::Close`] with the first [`LONGEST_REASON`] bytes of a reason.
+    /// Creates a [`Capsule::Close`] with the first [`LONGEST_REASON`] bytes of a reason.
     pub fn close(code: u32, reason: &str) -> Self {
         let mut len = reason.len().min(LONGEST_REASON);
         while !reason.is_char_boundary(len) {
@@ -155,8 +155,8 @@ const fn longest(kind: u64) -> Option<usize> {
 }
 
 impl Decoder {
-    /// Takes the next capsule off the front of the data; `None` once no whole one is left, and all of the data was
-    /// taken. Capsules of unknown types are skipped (RFC 9297 §3.2).
+    /// Takes the next capsule off the front of the data; `None` once all of the data was taken and no complete capsule
+    /// is left. Capsules of unknown types are skipped (RFC 9297 §3.2).
     ///
     /// # Errors
     /// The length of a capsule does not fit its content.

@@ -118,8 +118,8 @@ pub(crate) fn keeps_windows(settings: &Settings, earlier: &Settings) -> bool {
 }
 
 impl Terms {
-    /// Makes terms without a negotiation: a dialect, and the windows of this end and of the peer, if sessions have flow
-    /// control.
+    /// Creates terms without a negotiation: a dialect, and the windows of this end and of the peer, if sessions have
+    /// flow control.
     pub const fn new(dialect: Dialect, flow: Option<(Windows, Windows)>) -> Self {
         Self { dialect, flow }
     }
@@ -131,7 +131,7 @@ impl Terms {
     /// peer of an earlier draft has it.
     ///
     /// # Errors
-    /// The peer announces no dialect, or not what one of draft 13 or later must announce beside it.
+    /// The peer announces no dialect, or lacks what drafts 13 and later require in addition.
     pub fn of(side: Side, own: Windows, peer: &Settings) -> Result<Self, Unsupported> {
         let dialect = Dialect::of(peer).ok_or(Unsupported::NotAnnounced)?;
         let is_late = dialect >= Dialect::Draft13;
@@ -153,13 +153,13 @@ impl Terms {
         })
     }
 
-    /// Returns true if the peer must take RESET_STREAM_AT as well (draft-ietf-webtrans-http3 §3.1): sessions are refused
-    /// otherwise, as with [`Unsupported::Requirements`]. Browsers speak earlier drafts without it.
+    /// Returns true if the peer must support RESET_STREAM_AT as well (draft-ietf-webtrans-http3 §3.1): sessions are
+    /// refused otherwise, as with [`Unsupported::Requirements`]. Browsers speak earlier drafts without it.
     pub fn needs_reset_at(&self) -> bool {
         self.dialect >= Dialect::Draft15
     }
 
-    /// Terms of a client that announces nothing, which is taken for one of draft 02.
+    /// Terms of a client that announces nothing, which is treated as one of draft 02.
     pub const OLDEST: Self = Self {
         dialect: Dialect::Draft02,
         flow: None,

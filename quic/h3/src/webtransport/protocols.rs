@@ -12,8 +12,8 @@ pub const PROTOCOL: HeaderName = HeaderName::from_static("wt-protocol");
 /// Number of protocols that are read, at most. Those behind them count as not offered.
 const MOST: usize = 64;
 
-/// Returns the value of [`AVAILABLE_PROTOCOLS`], or, for one protocol, of [`PROTOCOL`]. `None` if a name has other
-/// characters than printable ones of ASCII.
+/// Returns the value of [`AVAILABLE_PROTOCOLS`], or, for one protocol, of [`PROTOCOL`]. `None` if a name has characters
+/// other than printable ASCII.
 pub fn offer<'a>(protocols: impl IntoIterator<Item = &'a str>) -> Option<HeaderValue> {
     let mut value = String::new();
     for protocol in protocols {

@@ -16,10 +16,10 @@ use crate::error::Violation;
 /// 1. Give the content of the request's stream to [`on_data`](Self::on_data), and its end to [`on_fin`](Self::on_fin);
 ///    read the [events](Self::poll_event) afterwards.
 /// 2. Whenever [`has_output`](Self::has_output), send what [`take_output`](Self::take_output) returns as the content of
-///    that stream. Behind the capsule that closes the session, end the stream.
-/// 3. Tell what the streams of the session use.
+///    that stream. After the capsule that closes the session, end the stream.
+/// 3. Report what the streams of the session use.
 ///
-/// What is held is bounded: the output by one capsule of each type.
+/// What is held is limited: the output to one capsule of each type.
 #[derive(Debug)]
 pub struct Session {
     decoder: Decoder,
@@ -60,7 +60,7 @@ pub enum Event {
 }
 
 impl Session {
-    /// Makes one end.
+    /// Creates one end.
     pub fn new(terms: Terms) -> Self {
         Self {
             decoder: Decoder::default(),
@@ -172,7 +172,7 @@ impl Session {
         of_flow || self.drain == Some(Told::Waiting)
     }
 
-    /// Takes what is to be sent. Nothing comes behind the capsule that closes the session.
+    /// Takes what is to be sent. Nothing follows the capsule that closes the session.
     pub fn take_output(&mut self) -> Bytes {
         let mut out = Vec::new();
         if self.is_closing() {
@@ -200,7 +200,7 @@ impl Session {
     /// Notes that the peer opened a stream.
     ///
     /// # Errors
-    /// That is one more than it may.
+    /// The peer may open no more streams.
     pub fn on_stream(&mut self, direction: Direction) -> Result<(), Violation> {
         let given = self.given(|flow| flow.given.streams(direction));
         if given.is_none_or(|given| given.take(1)) {
@@ -217,10 +217,10 @@ impl Session {
         }
     }
 
-    /// Notes that so many bytes of streams arrived, without those before the data.
+    /// Notes that this many bytes of stream data arrived, not counting the headers of streams.
     ///
     /// # Errors
-    /// These are more than the peer may send.
+    /// The peer may not send that many.
     pub fn on_received(&mut self, bytes: u64) -> Result<(), Violation> {
         let given = self.given(|flow| &mut flow.given.data);
         if given.is_none_or(|given| given.take(bytes)) {
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Notes that so many bytes of streams were read, or are not needed.
+    /// Notes that this many bytes of streams were read, or are not needed.
     pub fn on_consumed(&mut self, bytes: u64) {
         if let Some(given) = self.given(|flow| &mut flow.given.data) {
             given.give_back(bytes);
@@ -244,7 +244,7 @@ impl Session {
         self.flow.as_mut().map(of)
     }
 
-    /// Takes a stream off those that the peer allows. If there is none, returns false, and the peer is told; an
+    /// Uses one of the streams that the peer allows. If there is none, returns false and informs the peer; an
     /// [`Event::Credit`] follows.
     pub fn take_stream(&mut self, direction: Direction) -> bool {
         let Some(flow) = &mut self.flow else {
@@ -261,8 +261,8 @@ impl Session {
         }
     }
 
-    /// Takes up to so many bytes off those that the peer allows. If there are none, returns 0, and the peer is told;
-    /// an [`Event::Credit`] follows.
+    /// Uses up to this many of the bytes that the peer allows. If there are none, returns 0 and informs the peer; an
+    /// [`Event::Credit`] follows.
     pub fn take_data(&mut self, most: u64) -> u64 {
         match &mut self.flow {
             Some(flow) if most > 0 => flow.got.data.take(most),

@@ -7,11 +7,11 @@ use hybriq_proto::StreamId;
 /// Number of sessions that are remembered after their end, so that their streams are refused at once.
 const REMEMBERED: usize = 64;
 
-/// Bytes that a waiting stream counts for besides the data that was read of it: its place in the queue, which may
-/// have spare ones.
+/// Bytes that a waiting stream counts as in addition to the data that was read of it: its place in the queue, which may
+/// have spare places.
 pub const STREAM_OVERHEAD: usize = 128;
 
-/// Bounds on what waits for sessions.
+/// Limits on what waits for sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
@@ -22,7 +22,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Creates bounds on the number of streams and on their bytes.
+    /// Creates limits on the number of streams and on their bytes.
     pub const fn new(streams: usize, stream_bytes: usize) -> Self {
         Self {
             streams,
@@ -70,7 +70,7 @@ impl<S> Waiting<S> {
         }
     }
 
-    /// Adds a stream of which so many bytes were read. Returns the oldest streams that no longer fit, which may
+    /// Adds a stream of which this many bytes were read. Returns the oldest streams that no longer fit, which may
     /// include this one: refuse them with WT_BUFFERED_STREAM_REJECTED, in both directions.
     #[must_use = "these streams must be refused"]
     pub fn push_stream(&mut self, session: StreamId, stream: S, read: usize) -> Vec<S> {

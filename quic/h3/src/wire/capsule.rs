@@ -38,8 +38,8 @@ impl Contents {
         }
     }
 
-    /// Takes the next content off the front of the data, with its type; `None` once no whole one is left, and all of the
-    /// data was taken. `longest` returns the largest length of a type that is wanted.
+    /// Takes the next content off the front of the data, with its type; `None` once all of the data was taken and no
+    /// complete datagram is left. `longest` returns the largest length of a type that is wanted.
     ///
     /// # Errors
     /// A content is longer, which is this violation.

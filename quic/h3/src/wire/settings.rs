@@ -13,15 +13,15 @@ const H3_DATAGRAM: u64 = 0x33;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Largest field section that this end takes, in bytes, counted as in RFC 9114 §4.2.2. Default: no limit.
+    /// Largest field section that this end accepts, in bytes, counted as in RFC 9114 §4.2.2. Default: no limit.
     pub max_field_section_size: Option<u64>,
     /// Capacity of the dynamic table of this end's decoder, in bytes (RFC 9204 §5). Default: 0.
     pub qpack_max_table_capacity: u64,
     /// Number of streams that may wait for this end's decoder (RFC 9204 §5). Default: 0.
     pub qpack_blocked_streams: u64,
-    /// A server takes requests of extended CONNECT (RFC 9220). Default: false.
+    /// A server accepts requests of extended CONNECT (RFC 9220). Default: false.
     pub enable_connect_protocol: bool,
-    /// This end takes HTTP Datagrams (RFC 9297). Default: false.
+    /// This end accepts HTTP Datagrams (RFC 9297). Default: false.
     pub h3_datagram: bool,
     /// Settings of extensions, by identifier. Default: none.
     pub others: Vec<(u64, u64)>,
@@ -31,7 +31,7 @@ pub struct Settings {
 const MOST_OTHERS: usize = 32;
 
 impl Settings {
-    /// Makes the settings of an end that sends none: the defaults (RFC 9114 §7.2.4.1).
+    /// Creates the settings of an end that sends none: the defaults (RFC 9114 §7.2.4.1).
     pub const fn new() -> Self {
         Self {
             max_field_section_size: None,

@@ -53,7 +53,7 @@
 //! place.
 //!
 //! [`ServerBuilder::listen_fds`] and [`bind_sockets`](ServerBuilder::bind_sockets) take sockets from outside, such as
-//! those of systemd. A newer process takes over by [`ServerBuilder::take_over_or_bind`] and [`Handle::hand_over`]; no
+//! those of systemd. A newer process takes over with [`ServerBuilder::take_over_or_bind`] and [`Handle::hand_over`]; no
 //! request is lost.
 //!
 //! # Requests in 0-RTT packets
@@ -67,19 +67,20 @@
 //! complete.
 //!
 //! # Interim responses
-//! With [`ServerBuilder::interim_responses`], a service sends early hints (103) and other interim responses by an
-//! [`Interim`] in its requests, over HTTP/1.1 and HTTP/3. A client that sends `expect: 100-continue` gets 100 when the service first reads the body, and none if the service answers
-//! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
-//! no way to do so; clients send the body anyway after a while.
+//! With [`ServerBuilder::interim_responses`], a service sends early hints (103) and other interim responses through an
+//! [`Interim`] in its requests, over HTTP/1.1 and HTTP/3. A client that sends `expect: 100-continue` gets 100 when the
+//! service first reads the body, and none if the service answers before; expectations that the server does not know are
+//! ignored. Over HTTP/2, neither can be sent, because hyper has no way to do so; clients send the body anyway after a
+//! while.
 //!
-//! A [`Client`] tells its caller of interim responses by an [`OnInterim`] in the request, over HTTP/1.1 and HTTP/3. A
-//! request with `expect: 100-continue` keeps its body until the server wants it, or
-//! [`ClientBuilder::continue_timeout`] is over.
+//! A [`Client`] reports interim responses to its caller through an [`OnInterim`] in the request, over HTTP/1.1 and
+//! HTTP/3. A request with `expect: 100-continue` holds its body back until the server asks for it, or until
+//! [`ClientBuilder::continue_timeout`] has passed.
 //!
 //! # Several hosts
 //! Clients use a connection for all hosts of its certificate. If a host has another certificate, or its own key
 //! exchange policy, which the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
-//! repeats them on a connection of their own: see [`Misdirected`].
+//! repeats them on another connection: see [`Misdirected`].
 //!
 //! # Other protocols
 //! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
@@ -88,16 +89,16 @@
 //! for UDP: [`masque`].
 //!
 //! # Access log
-//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection. [`EndLog`] tells when
-//! responses are over: bytes, time and outcome.
+//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection. [`EndLog`] reports
+//! when responses are over: bytes, time and outcome.
 //!
 //! # Policies of routes
 //! [`PostQuantum`] is a layer that observes, warns of or refuses requests whose connection is not post-quantum, for
 //! services that allow classical clients elsewhere.
 //!
 //! # Limits
-//! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
-//! (RFC 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time.
+//! [`Limits`] limits what a client may cost a server. A client that exceeds a limit gets an error of its protocol (RFC
+//! 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time.
 //! [`ClientBuilder`] limits what servers may cost a client.
 //!
 //! # Features

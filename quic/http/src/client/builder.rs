@@ -131,18 +131,18 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long to wait for an answer before the client also tries the server's next address, or TCP beside QUIC
-    /// (RFC 8305 §5). Default: 250 ms.
+    /// Sets how long to wait for an answer before the client also tries the server's next address, or TCP in addition
+    /// to QUIC (RFC 8305 §5). Default: 250 ms.
     #[must_use]
     pub fn attempt_delay(mut self, time: Duration) -> Self {
         self.times.delay = time;
         self
     }
 
-    /// Sets how long the body of a request with `expect: 100-continue` (RFC 9110 §10.1.1) waits for the server's 100:
-    /// then it is sent even so. If the final response comes before, over HTTP/3 the body is not sent at all; over
-    /// HTTP/1.1 it is, because the connection needs it. Over HTTP/2 the body does not wait, because hyper does not tell of
-    /// the 100. Default: 1 s.
+    /// Sets how long the body of a request with `expect: 100-continue` (RFC 9110 §10.1.1) waits for the server's 100;
+    /// after that time it is sent anyway. If the final response arrives first, the body is not sent at all over HTTP/3;
+    /// over HTTP/1.1 it is, because the connection needs it. Over HTTP/2 the body does not wait, because hyper does not
+    /// report the 100. Default: 1 s.
     #[must_use]
     pub fn continue_timeout(mut self, time: Duration) -> Self {
         self.times.go_ahead = time;
@@ -177,8 +177,8 @@ impl ClientBuilder {
     }
 
     /// Does not send reserved values over HTTP/3: a setting, a frame and a stream at the start of each connection, which
-    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep servers used to what they do not know, so that later
-    /// extensions are possible. Default: they are sent.
+    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep servers tolerant of unknown values, so that later
+    /// extensions remain possible. Default: they are sent.
     #[must_use]
     pub fn without_grease(mut self) -> Self {
         self.reserved = Reserved::None;
@@ -218,8 +218,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets a proxy for TCP, through which all requests go but those that it [excepts](Proxy::except). HTTP/3 is not
-    /// used for them then. Default: none; the client reads no variables of the environment.
+    /// Sets a proxy for TCP. All requests go through it, except those that it [excepts](Proxy::except), and do not use
+    /// HTTP/3. Default: none; the client reads no variables of the environment.
     ///
     /// # Examples
     /// ```
@@ -283,8 +283,8 @@ impl ClientBuilder {
     /// Encrypted Client Hello is not supported.
     ///
     /// Servers without records, or with malformed ones, are connected to as if this were not set, and so are servers whose
-    /// records lead nowhere. Nobody waits for records longer than 50 ms after the addresses. Hosts with fixed addresses
-    /// ([`resolve`](Self::resolve)) are not looked up.
+    /// records lead nowhere. The client waits for records at most 50 ms longer than for the addresses. Hosts with fixed
+    /// addresses ([`resolve`](Self::resolve)) are not looked up.
     #[must_use]
     pub fn https_records(mut self, resolver: impl HttpsResolver) -> Self {
         self.lookup.records = Some(Arc::new(resolver));

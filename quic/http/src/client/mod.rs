@@ -36,10 +36,10 @@ use crate::{Body, versions::content::Promised};
 /// A client for HTTP/3, HTTP/2 and HTTP/1.1 that reuses connections. Clones share them.
 ///
 /// The client is a [`tower`](https://docs.rs/tower) service, and layers add what it leaves out: `tower_http` follows
-/// redirects (`follow_redirect`) and decompresses (`decompression`), `tower::timeout` or `tokio::time::timeout` bounds
-/// the time of a request, and dropping its future cancels it. Cookies need a layer of one's own, because tower-http has
-/// none. [Migration from reqwest](crate::from_reqwest) has examples. It belongs to the tokio runtime that sends its
-/// first request over QUIC.
+/// redirects (`follow_redirect`) and decompresses (`decompression`), `tower::timeout` or `tokio::time::timeout` limits
+/// the time of a request, and dropping its future cancels it. Cookies need your own layer, because tower-http has none.
+/// [Migration from reqwest](crate::from_reqwest) has examples. It belongs to the tokio runtime that sends its first
+/// request over QUIC.
 ///
 /// # Versions
 /// [`Http3`] says when HTTP/3 is used. By default, the first request to a server goes over HTTP/2 or HTTP/1.1. If the
@@ -188,8 +188,8 @@ impl Client {
 
     /// Returns the number of entries in each table of the client: servers and their connections, requests in
     /// progress, request bodies that are still being sent although the response has arrived, connection attempts, and
-    /// alternatives (RFC 7838). Connections without requests end by themselves. Then only servers and alternatives
-    /// are left, whose number [`ClientBuilder`] bounds.
+    /// alternatives (RFC 7838). Connections without requests end by themselves. Then only servers and alternatives are
+    /// left, whose number [`ClientBuilder`] limits.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         self.0.pool.census(&mut census);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 pub(crate) use patience::Patience;
 
-/// Bounds on what a client may cost a server. Start from [`Limits::default`].
+/// Limits on what a client may cost a server. Start from [`Limits::default`].
 ///
-/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams) bounds the concurrent requests of
-/// a QUIC connection. A QUIC client that sends no packets is dropped after
+/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams) limits the concurrent requests of a
+/// QUIC connection. A QUIC client that sends no packets is dropped after
 /// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive detects that a
 /// client is gone.
 ///
@@ -34,13 +34,13 @@ pub struct Limits {
     /// requests get 431. Larger values than [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792 KiB, count as
     /// that: a header map holds at most 24,576 fields. Over HTTP/1.1, a request has at most 100 fields. Trailers
     /// above the limit are an error of the body over HTTP/3 (H3_EXCESSIVE_LOAD); over HTTP/2, the fields beyond the
-    /// limit are missing; over HTTP/1.1, trailers may have 16 KiB whatever the limit is. Default: 64 KiB.
+    /// limit are missing; over HTTP/1.1, trailers may have 16 KiB regardless of this limit. Default: 64 KiB.
     pub header_list: u64,
     /// Capacity of the dynamic tables of QPACK (RFC 9204 §3.2.1), in bytes: of the one that a client may fill for its
-    /// requests, and of the one for the responses to it, if the client allows as much. A client that goes beyond it
+    /// requests, and of the one for the responses to it, if the client allows that much. A client that goes beyond it
     /// is disconnected (QPACK_ENCODER_STREAM_ERROR). With 0 there are no tables, which saves some memory where
-    /// connections are many and their requests few. Larger values than 64 KiB count as that. Over HTTP/2, a table
-    /// has 4 KiB, whatever the limit is. Default: 4 KiB.
+    /// connections are many and their requests few. Larger values than 64 KiB count as that. Over HTTP/2, a table has 4
+    /// KiB, regardless of this limit. Default: 4 KiB.
     pub field_table: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the first
     /// request. Over TCP, also the longest time for the TLS handshake. Over HTTP/2 it applies to trailers as well,

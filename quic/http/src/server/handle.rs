@@ -192,10 +192,10 @@ impl Handle {
     /// Waits for a successor, a newer process of the same service, and hands the sockets for TCP and UDP over to it. The
     /// successor calls [`ServerBuilder::take_over_or_bind`](super::ServerBuilder::take_over_or_bind) with the same path.
     ///
-    /// New clients are the successor's from then on. This process answers what its own clients ask, and asks them to go:
-    /// by GOAWAY over HTTP/2 and HTTP/3, and by `connection: close` in the next response over HTTP/1.1, so that no
-    /// request is lost. [`Server::serve`](super::Server::serve) returns once they have left, idle ones after
-    /// [`Limits::header_time`](crate::Limits::header_time); [`shutdown`](Self::shutdown) bounds that time. If the
+    /// New clients are the successor's from then on. This process answers what its own clients ask, and asks them to
+    /// leave: with GOAWAY over HTTP/2 and HTTP/3, and with `connection: close` in the next response over HTTP/1.1, so
+    /// that no request is lost. [`Server::serve`](super::Server::serve) returns once they have left, idle ones after
+    /// [`Limits::header_time`](crate::Limits::header_time); [`shutdown`](Self::shutdown) limits that time. If the
     /// successor ends early, call this again to wait for another one.
     ///
     /// Linux and Android only. See [`Endpoint::hand_over`], and [restarts](hybriq::guide::restart).
@@ -247,12 +247,13 @@ impl Handle {
         self.0.endpoint.hand_over_with(path, listeners).await
     }
 
-    /// Shuts the server down. Accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to send no more
+    /// Shuts the server down. Accepts no more connections, tells clients with GOAWAY (RFC 9114 §5.2) to send no more
     /// requests, and waits until the requests in progress are answered, for at most `timeout`. Then it closes the
-    /// remaining connections, whatever holds them: streams that the service has from an [`Upgrade`](crate::Upgrade)
-    /// and WebTransport sessions fail from then on. After a [successor](Self::hand_over) has taken over, clients are only
-    /// asked to leave, and idle connections over HTTP/1.1 are left alone until the deadline. Returns when [`Server::serve`](super::Server::serve) is about to
-    /// return, at most a second after the timeout.
+    /// remaining connections, regardless of what holds them: streams that the service has from an
+    /// [`Upgrade`](crate::Upgrade) and WebTransport sessions fail from then on. After a [successor](Self::hand_over)
+    /// has taken over, clients are only asked to leave, and idle connections over HTTP/1.1 are left alone until the
+    /// deadline. Returns when
+    /// [`Server::serve`](super::Server::serve) is about to return, at most a second after the timeout.
     ///
     /// # Cancel safety
     /// If the future is dropped, the server waits for its requests without a deadline.

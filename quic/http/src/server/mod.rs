@@ -95,12 +95,12 @@ impl Server {
     /// Serves requests with a service until the server is [shut down](Handle::shutdown), or until a
     /// [successor](Handle::hand_over) has taken over and the clients have left.
     ///
-    /// Each connection gets a clone of the service. Requests over QUIC run beside the worker of their connection
-    /// ([`hybriq::Connection::spawn`]): the future of each is polled first on the task of its connection, and gets a
-    /// task of its own if it is not ready. If the client gives up a request, its future is dropped.
+    /// Each connection gets a clone of the service. Requests over QUIC run next to the worker of their connection
+    /// ([`hybriq::Connection::spawn`]): the future of each is polled first on the task of its connection, and gets its
+    /// own task if it is not ready. If the client gives up a request, its future is dropped.
     ///
     /// A future must not block its thread until something happens in another request of the same connection, which may
-    /// not have begun: it would wait for ever. Await instead, or block in [`tokio::task::spawn_blocking`].
+    /// not have begun: it would wait forever. Await instead, or block in [`tokio::task::spawn_blocking`].
     ///
     /// # Errors
     /// The socket of HTTP/3 has failed. Requests over TCP are served nevertheless, so the error is returned after
@@ -164,7 +164,7 @@ impl Server {
     /// `into_make_service_with_connect_info::<SocketAddr>()`: handlers then get `ConnectInfo<SocketAddr>` over all
     /// versions of HTTP.
     ///
-    /// The service is made anew for each request, because a client over QUIC may move to another address (RFC 9000
+    /// The service is made again for each request, because a client over QUIC may move to another address (RFC 9000
     /// §9). Middleware outside of axum finds the address in [`Peer`](crate::Peer), which every request has.
     ///
     /// # Errors

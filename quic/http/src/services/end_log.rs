@@ -1,4 +1,4 @@
-//! A layer that tells when responses are over.
+//! A layer that reports when responses are over.
 
 use std::{
     fmt,

@@ -21,8 +21,8 @@ const LEAST: Duration = Duration::from_millis(10);
 /// A [`tower`](https://docs.rs/tower) layer that replaces [`Limits::stall_time`](crate::Limits::stall_time) for the
 /// requests of routes, over all versions of HTTP.
 ///
-/// The server looks at responses as often as its own limits demand, so that it may notice late that the time of a
-/// shorter one is over. Connections whose client has disappeared end as before.
+/// The server checks responses as often as its own limits require, so it may notice late that a shorter time has
+/// passed. Connections whose client has disappeared end as before.
 ///
 /// # Examples
 /// ```

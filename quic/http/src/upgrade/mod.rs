@@ -41,8 +41,8 @@ use crate::versions::http2::inflow::Reader;
 ///
 /// Handlers that were written for hyper, such as axum's `WebSocketUpgrade`, work as they are: over HTTP/1.1 and HTTP/2
 /// with any protocol, and over HTTP/3 with `websocket`, requests also have hyper's `OnUpgrade` and
-/// `hyper::ext::Protocol`. They need no `Upgrade`; a service that keeps one gets the stream by it. When such a handler
-/// drops the stream, it ends in order, as with hyper.
+/// `hyper::ext::Protocol`. They need no `Upgrade`; a service that keeps one gets the stream through it. When such a
+/// handler drops the stream, it ends cleanly, as with hyper.
 ///
 /// # Examples
 /// ```

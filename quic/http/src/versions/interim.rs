@@ -67,9 +67,9 @@ pub enum InterimError {
     TooMany,
 }
 
-/// Takes the interim responses (1xx, RFC 9110 §15.2) to a request of a [`Client`](crate::Client), such as early hints
-/// (103, RFC 8297). Put it among the extensions of the request: it is called for each of them, in their order, before
-/// the client returns the final response. It runs in a task of the connection, so it should only take notes.
+/// Receives the interim responses (1xx, RFC 9110 §15.2) to a request of a [`Client`](crate::Client), such as early
+/// hints (103, RFC 8297). Add it to the extensions of the request: its function is called for each of them, in order,
+/// before the client returns the final response. It runs in a task of the connection, so it must not block.
 ///
 /// This works over HTTP/1.1 and HTTP/3; over HTTP/2, hyper passes over interim responses. A request that is sent again
 /// on another connection may get some of them again, and one that gets more than 16 fails
@@ -95,7 +95,7 @@ pub enum InterimError {
 pub struct OnInterim(Arc<dyn Fn(Response<()>) + Send + Sync>);
 
 impl OnInterim {
-    /// Makes an extension for a request.
+    /// Creates an extension for a request.
     pub fn new(take: impl Fn(Response<()>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
@@ -163,8 +163,8 @@ impl Interim {
         self.send(response)
     }
 
-    /// Sends an interim response. It is on its way when the service waits for something, and at the latest before
-    /// the final response. Fields for a content or a connection are left out, since it has neither.
+    /// Sends an interim response. It is sent when the service waits for something, and at the latest before the final
+    /// response. Fields about content or the connection are left out, since it has neither.
     ///
     /// # Errors
     /// The response cannot be sent; each [`InterimError`] says why. A response with larger fields than the client

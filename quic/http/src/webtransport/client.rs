@@ -54,8 +54,8 @@ pub enum ConnectError {
     Refused(StatusCode),
 }
 
-/// Opens a session on a connection of its own. The request has an address such as `https://example.com:4433/chat`,
-/// and may have fields; its method is replaced.
+/// Opens a session on a separate connection. The request has an address such as `https://example.com:4433/chat`, and
+/// may have fields; its method is replaced.
 ///
 /// The endpoint's configuration should have the application protocol `h3` ([`hybriq_h3::ALPN`]). Dropping
 /// the session closes the connection.

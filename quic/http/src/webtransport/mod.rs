@@ -16,10 +16,10 @@
 //! | 13, 14 | SETTINGS_WT_MAX_SESSIONS | Safari | `webtransport` | with initial limits, or more than one session |
 //! | 15 | SETTINGS_WT_ENABLED | this crate | `webtransport-h3` | with initial limits |
 //!
-//! Draft 15 also needs a peer that takes RESET_STREAM_AT (draft-ietf-webtrans-http3 §3.1): otherwise, a server refuses
-//! requests for sessions, and a client opens none.
+//! Draft 15 also needs a peer that supports RESET_STREAM_AT (draft-ietf-webtrans-http3 §3.1): otherwise, a server
+//! refuses requests for sessions, and a client opens none.
 //!
-//! A server starts no session before it has the client's settings, and takes a client that announces none for one of
+//! A server starts no session before it has the client's settings, and treats a client that announces none as one of
 //! draft 02.
 //!
 //! # Flow control
@@ -29,24 +29,23 @@
 //! limits of the connection apply.
 //!
 //! # Protocols of applications
-//! A client offers [`Protocols`], of which a service [chooses](WebTransport::choose) one: [`Session::protocol`]. A
+//! A client offers [`Protocols`], and a service [chooses](WebTransport::choose) one of them: [`Session::protocol`]. A
 //! client may [require](Protocols::required) that.
 //!
 //! # Streams that are abandoned
-//! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its
-//! session, so that the peer always learns to which session it belonged.
+//! A stream is reset by RESET_STREAM_AT if the peer supports it, after the header that names its session, so that the
+//! peer always learns to which session it belonged.
 //!
 //! # Datagrams
 //! [`Session::set_outgoing_max_age`] drops datagrams that have waited too long to be sent, as
 //! [`Session::send_datagram_for`] does for one.
 //!
 //! # Limits
-//! [`Limits`] bounds what is kept of a peer: sessions, streams and datagrams that overtake the request of
-//! their session, and datagrams that are not read. Streams count as those of their connection
+//! [`Limits`] limits what is kept for a peer: sessions, streams and datagrams that overtake the request of their
+//! session, and datagrams that are not read. Streams count as those of their connection
 //! ([`max_uni_streams`](hybriq::TransportConfig::max_uni_streams),
 //! [`max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams)) until the application has taken them
-//! and knows their end: those that wait in the queues of sessions are bounded by that, and at most 1 KiB
-//! of each was read.
+//! and knows their end: this limits those that wait in the queues of sessions, and at most 1 KiB of each was read.
 //!
 //! # Examples
 //! A server that echoes what arrives on bidirectional streams:
@@ -123,7 +122,7 @@ pub(crate) fn terms(
     Ok(terms)
 }
 
-/// Bounds on what is kept of a peer. Start from [`Limits::default`].
+/// Limits on what is kept for a peer. Start from [`Limits::default`].
 ///
 /// # Examples
 /// ```
@@ -150,16 +149,16 @@ pub struct Limits {
     /// Largest number of bytes of these streams: what was read of them, at most 1 KiB each, and 128 bytes for
     /// each. The oldest are refused likewise when there are more. Default: 16 KiB.
     pub waiting_stream_bytes: usize,
-    /// Largest number of bytes of datagrams that wait for the request of their session, on a connection.
-    /// Each counts for 96 bytes besides its payload. The oldest are dropped when there are more, except
-    /// the last. Default: 16 KiB.
+    /// Largest number of bytes of datagrams that wait for the request of their session, on a connection. Each counts as
+    /// 96 bytes in addition to its payload. The oldest are dropped when there are more, except the last. Default: 16
+    /// KiB.
     pub waiting_datagrams: usize,
-    /// Largest number of bytes of datagrams of a session that wait to be read. Each counts for 96 bytes
-    /// besides its payload. The oldest are dropped when there are more, except the last. Default: 256 KiB.
+    /// Largest number of bytes of datagrams of a session that wait to be read. Each counts as 96 bytes in addition to
+    /// its payload. The oldest are dropped when there are more, except the last. Default: 256 KiB.
     pub datagrams: usize,
-    /// Time in which the header of a bidirectional stream has to arrive: it tells whether the stream is a
-    /// request or belongs to a session; and in which the peer has to take, and to answer, the end of a session
-    /// that this end closes. The stream is reset then. Default: 10 s.
+    /// Time within which the header of a bidirectional stream must arrive, which says whether the stream is a request
+    /// or belongs to a session; and within which the peer must accept and answer the end of a session that this end
+    /// closes. Otherwise the stream is reset. Default: 10 s.
     pub header_time: Duration,
 }
 

@@ -51,7 +51,7 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// Makes a list. Names must be printable ASCII: a list with any other name is not sent.
+    /// Creates a list. Names must be printable ASCII: a list with any other name is not sent.
     pub fn new<T: Into<String>>(protocols: impl IntoIterator<Item = T>) -> Self {
         Self {
             names: protocols.into_iter().map(T::into).collect(),
@@ -96,7 +96,7 @@ impl WebTransport {
         &self.protocols
     }
 
-    /// Chooses one of the [protocols](Self::protocols), of which the response tells the client. Call it before the
+    /// Chooses one of the [protocols](Self::protocols), which the response names to the client. Call it before the
     /// request is answered. Returns false if the client does not offer this one.
     pub fn choose(&self, protocol: &str) -> bool {
         let is_offered = self.protocols.iter().any(|offered| offered == protocol);

@@ -239,8 +239,8 @@ impl Session {
         Ok(self.connection().send_datagram_for(datagram, max_age)?)
     }
 
-    /// Sends a datagram once there is room for it in the queue of the connection. It waits for that as long as it takes,
-    /// whatever the [age](Self::set_outgoing_max_age) of datagrams.
+    /// Sends a datagram once there is room for it in the queue of the connection. It waits as long as necessary,
+    /// regardless of the [age](Self::set_outgoing_max_age) of datagrams.
     ///
     /// # Errors
     /// The datagram is too large, the peer takes none, or the session is over.
@@ -286,7 +286,7 @@ impl Session {
         self.0.shared.datagram().await
     }
 
-    /// Returns the largest size of a datagram now, in bytes. `None` if the peer takes no datagrams.
+    /// Returns the largest size of a datagram now, in bytes. `None` if the peer accepts no datagrams.
     pub fn max_datagram_size(&self) -> Option<usize> {
         let most = self.connection().max_datagram_size()?;
         most.checked_sub(datagram_head_len(self.0.shared.id))
@@ -310,8 +310,8 @@ impl Session {
         self.0.shared.ended().await
     }
 
-    /// Asks the peer to end the session soon (DRAIN_WEBTRANSPORT_SESSION). It goes on until an end
-    /// closes it.
+    /// Asks the peer to end the session soon (DRAIN_WEBTRANSPORT_SESSION). The session continues until an end closes
+    /// it.
     pub fn drain(&self) {
         self.0.shared.account.with(Wire::drain);
     }

@@ -11,8 +11,8 @@ use crate::client::{error::ProxyError, origin::Origin};
 /// Most bytes of the answer to CONNECT.
 const ANSWER: usize = 16 << 10;
 
-/// A proxy for connections over TCP, for [`ClientBuilder::proxy`](crate::ClientBuilder::proxy): one of HTTP that knows
-/// CONNECT, as `http://host:port`, or one of SOCKS5, as `socks5://host:port`. Without a port, 80 or 1080 is meant.
+/// A proxy for connections over TCP, for [`ClientBuilder::proxy`](crate::ClientBuilder::proxy): an HTTP proxy that
+/// supports CONNECT, as `http://host:port`, or a SOCKS5 proxy, as `socks5://host:port`. The default port is 80 or 1080.
 ///
 /// HTTP/2 and HTTP/1.1 go through its tunnel with TLS, so the proxy sees names and sizes. It resolves the names of servers;
 /// [`Peer::address`](crate::Peer) is its own address. Nothing is sent around it, so HTTP/3 is not used.

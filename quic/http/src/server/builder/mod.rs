@@ -57,7 +57,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the bounds on what a client may cost. Default: [`Limits::default`].
+    /// Sets the limits on what a client may cost. Default: [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits.with_times_used();
@@ -112,8 +112,8 @@ impl ServerBuilder {
     }
 
     /// Allows requests for UDP proxying (RFC 9298) over all versions: [`extended_connect`](Self::extended_connect) with
-    /// HTTP Datagrams (RFC 9297). A [`masque::Proxy`](crate::masque::Proxy) around the service answers them, and
-    /// bounds what they cost: [`WorstCaseMemory`] has no tunnels. Default: not allowed.
+    /// HTTP Datagrams (RFC 9297). A [`masque::Proxy`](crate::masque::Proxy) around the service answers them, and limits
+    /// what they cost: [`WorstCaseMemory`] has no tunnels. Default: not allowed.
     #[must_use]
     pub fn connect_udp(mut self) -> Self {
         self.features.connect = Connect::Udp;
@@ -137,8 +137,8 @@ impl ServerBuilder {
     }
 
     /// Does not send reserved values over HTTP/3: a setting, a frame and a stream at the start of each connection, which
-    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep clients used to what they do not know, so that later
-    /// extensions are possible. Default: they are sent.
+    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep clients tolerant of unknown values, so that later
+    /// extensions remain possible. Default: they are sent.
     #[must_use]
     pub fn without_grease(mut self) -> Self {
         self.features.reserved = Reserved::None;
@@ -149,8 +149,8 @@ impl ServerBuilder {
     /// the keep-alive of TCP, which takes whole seconds. Default: none over HTTP/3; over the others after
     /// [`Limits::stall_time`].
     ///
-    /// A client that waits for a slow handler hears nothing. Its idle timeout (RFC 9000 §10.1), which is the client's to
-    /// choose, then ends the connection, and NATs and firewalls forget its UDP port after 30 s or less. A time of 15 s
+    /// A client that waits for a slow handler hears nothing. Its idle timeout (RFC 9000 §10.1), which the client
+    /// chooses, then ends the connection, and NATs and firewalls forget its UDP port after 30 s or less. A time of 15 s
     /// keeps both from happening. Connections without a request still end after [`Limits::idle_time`];
     /// [`TransportConfig::keep_alive`](hybriq::TransportConfig::keep_alive) sends PINGs on those, too.
     #[must_use]
@@ -273,7 +273,7 @@ impl ServerBuilder {
     /// versions; the earlier one finishes with its own.
     ///
     /// Both processes must agree on what [`EndpointBuilder::take_over`] says. The path is that of a socket in a folder of
-    /// the service; a later process is handed the server over with [`Handle::hand_over`](super::Handle::hand_over).
+    /// the service; hand the server over to a later process with [`Handle::hand_over`](super::Handle::hand_over).
     ///
     /// # Errors
     /// As for [`bind`](Self::bind) and [`EndpointBuilder::take_over`].

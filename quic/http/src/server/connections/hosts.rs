@@ -12,7 +12,7 @@ const LONGEST: usize = 255;
 
 /// Requests that a server answers with 421 (Misdirected Request, RFC 9110 §15.5.20) before the service sees them,
 /// because their connection was made for another host. Clients use a connection for all hosts of its certificate
-/// (RFC 9113 §9.1.1, RFC 9114 §3.3), and repeat such a request on a connection of its own.
+/// (RFC 9113 §9.1.1, RFC 9114 §3.3), and repeat such a request on another connection.
 ///
 /// Hosts are compared without their ports, and IP addresses are always served: clients send no server name for them.
 /// A server with a single certificate and a single key exchange policy answers no request with 421 by default.

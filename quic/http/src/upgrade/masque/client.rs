@@ -69,7 +69,7 @@ pub enum ConnectError {
     /// The request failed.
     #[error("the request for a tunnel failed")]
     Request(#[source] StreamError),
-    /// The proxy does not take extended CONNECT (RFC 9220).
+    /// The proxy does not support extended CONNECT (RFC 9220).
     #[error("the proxy does not support CONNECT-UDP, according to its SETTINGS")]
     Unsupported,
     /// The proxy refused the tunnel.
@@ -86,7 +86,7 @@ fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(" ({reason})"))
 }
 
-/// Opens a tunnel on a connection of its own: see [`ProxyClient`].
+/// Opens a tunnel on a separate connection: see [`ProxyClient`].
 ///
 /// # Errors
 /// The proxy cannot be reached, does not support CONNECT-UDP, or refuses the tunnel.

@@ -1,4 +1,4 @@
-//! Tunnels for programs with sockets of their own.
+//! Tunnels for programs with their own sockets.
 
 use std::{
     io,
@@ -9,14 +9,14 @@ use bytes::BytesMut;
 
 use super::tunnel::{MAX_PAYLOAD, TunnelError, UdpTunnel};
 
-/// Joins a local UDP socket to a tunnel until the tunnel is over: what arrives at the socket goes to the target, and what
-/// comes back goes to the sender. Whoever sends first is the sender; what others send is dropped.
+/// Joins a local UDP socket to a tunnel until the tunnel is over: datagrams that arrive at the socket are sent to the
+/// target, and replies to the sender. The first program that sends is the sender; datagrams from others are dropped.
 ///
 /// Bind the socket to a port of the loopback interface, and let the program connect to its address instead of the
 /// target's.
 ///
 /// # Errors
-/// The socket cannot be used with tokio. The future's error: the tunnel ended otherwise than by a close.
+/// The socket cannot be used with tokio. The future fails if the tunnel ended other than by a close.
 ///
 /// # Cancel safety
 /// Dropping the future ends the tunnel.

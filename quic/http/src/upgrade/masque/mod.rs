@@ -2,24 +2,25 @@
 //!
 //! A [`Proxy`] is a layer for the service of a server that [allows](crate::ServerBuilder::connect_udp) it, over HTTP/3
 //! and HTTP/2 (extended CONNECT) and over HTTP/1.1 (`upgrade: connect-udp`). [`ProxyClient`] opens tunnels over HTTP/3.
-//! [`UdpTunnel`] is one end of a tunnel; [`forward`] joins it to a local UDP socket, so that programs with sockets of
-//! their own, such as an [`Endpoint`](hybriq::Endpoint) of this library, run through it.
+//! [`UdpTunnel`] is one end of a tunnel; [`forward`] joins it to a local UDP socket, so that programs with their own
+//! sockets, such as an [`Endpoint`](hybriq::Endpoint) of this library, run through it.
 //!
-//! Payloads go in datagrams of QUIC if both ends take these over HTTP/3, and otherwise in DATAGRAM capsules on the
+//! Payloads travel in QUIC datagrams if both ends accept them over HTTP/3, and otherwise in DATAGRAM capsules on the
 //! stream of the request (RFC 9297 §3.5), which is reliable and ordered. Contexts other than that of UDP payloads are
 //! dropped (RFC 9298 §4).
 //!
 //! # Security
 //! A proxy sends packets for others: its address is what the target sees, and it reaches what the proxy's host reaches.
 //! [`Proxy::new`] therefore needs a function that decides on each target, by the address to which its name was
-//! resolved, so that a name cannot lead anywhere else; [`is_global`] keeps clients out of private networks, but not from public addresses of one's own.
-//! Authentication is left to a layer around it, which answers before any name is resolved.
+//! resolved, so that a name cannot lead anywhere else; [`is_global`] keeps clients out of private networks, but not
+//! from your own public addresses. Authentication is left to a layer around it, which answers before any name is
+//! resolved.
 //!
 //! # QUIC inside
 //! The first packets of a QUIC connection have 1200 bytes, and need an outer path of about 1250. Over Ethernet, the
 //! search for larger sizes finds one at once after the handshake, but a connection begins with 1200: set
 //! [`datagram_size`](hybriq::TransportConfig::datagram_size) to 1280 or more at both ends of the outer connection.
-//! What is too large is dropped, so that the search of the inner connection finds what fits.
+//! Larger packets are dropped, so that the search of the inner connection finds the size that fits.
 //!
 //! # Examples
 //! A proxy to public addresses:

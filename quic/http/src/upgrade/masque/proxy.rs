@@ -26,8 +26,8 @@ use super::{
 use crate::{Peer, Upgrade};
 
 /// A layer that answers requests for UDP proxying (RFC 9298) and passes all others on. Clones share their limits and
-/// numbers. The server must [allow](crate::ServerBuilder::connect_udp) the requests over HTTP/2 and HTTP/3; over HTTP/1.1,
-/// the layer alone serves them.
+/// counters. The server must [allow](crate::ServerBuilder::connect_udp) the requests over HTTP/2 and HTTP/3; over
+/// HTTP/1.1, the layer serves them on its own.
 ///
 /// A request that is refused gets a status and the type of the error in `proxy-status` (RFC 9209):
 ///
@@ -85,9 +85,9 @@ struct Asked {
 }
 
 impl Proxy {
-    /// Makes a proxy with a function that decides on each target: it gets the target as the client names it, one of the
-    /// addresses to which it was resolved, and the client. The first address that it allows is used; IPv4 addresses
-    /// in IPv6 addresses are unwrapped before.
+    /// Creates a proxy with a function that decides on each target: it gets the target as the client names it, one of
+    /// the addresses to which it was resolved, and the client. The first address that it allows is used; IPv4 addresses
+    /// in IPv6 addresses are unwrapped first.
     ///
     /// # Security
     /// Decide by the address, not by the name alone: the owner of a name can let it point anywhere.
@@ -103,14 +103,14 @@ impl Proxy {
         }
     }
 
-    /// Sets the bounds on tunnels. Clones do not share them with earlier ones.
+    /// Sets the limits on tunnels. Earlier clones keep theirs.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.relays = Arc::new(Relays::new(limits));
         self
     }
 
-    /// Sets the template of the proxy, of which the path and query count. Default: that of
+    /// Sets the template of the proxy, of which only the path and query are used. Default: that of
     /// [`Template::well_known`].
     #[must_use]
     pub fn template(mut self, template: Template) -> Self {
@@ -136,7 +136,7 @@ impl Proxy {
         self
     }
 
-    /// Returns numbers of the proxy. Payloads that a tunnel dropped are counted at its end.
+    /// Returns the counters of the proxy. Payloads that a tunnel dropped are counted when it ends.
     pub fn stats(&self) -> ProxyStats {
         self.relays.stats()
     }

@@ -36,7 +36,7 @@ pub enum Decision {
     Deny,
 }
 
-/// Bounds on the tunnels of a [`Proxy`](super::Proxy).
+/// Limits on the tunnels of a [`Proxy`](super::Proxy).
 ///
 /// # Examples
 /// ```
@@ -46,20 +46,19 @@ pub enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest number of tunnels, each of which has a UDP socket. More get status 503. Default: 1024.
+    /// Largest number of tunnels, each of which has a UDP socket. Further requests get status 503. Default: 1024.
     pub tunnels: usize,
     /// Largest number of tunnels of one connection. Default: 64.
     pub tunnels_per_connection: usize,
-    /// Largest number of names that are resolved at once; others wait. One connection may have a quarter of it under way or
-    /// waiting; more get status 503. Default: 32.
+    /// Largest number of names that are resolved at once; others wait. One connection may have a quarter of them in
+    /// progress or waiting; further ones get status 503. Default: 32.
     pub lookups: usize,
-    /// Time to resolve a name, with the wait for others. Default: 5 s.
+    /// Time to resolve a name, including the wait for other names. Default: 5 s.
     pub lookup_time: Duration,
-    /// Time after which a tunnel ends through which nothing came. At least 2 minutes are recommended (RFC 9298 §6.5).
-    /// Default: 2 minutes.
+    /// Time after which an idle tunnel ends. At least 2 minutes are recommended (RFC 9298 §6.5). Default: 2 minutes.
     pub idle_time: Duration,
-    /// Bytes of payloads that wait in a tunnel, in each direction. Each counts for 96 bytes besides its payload. The
-    /// oldest are dropped when there are more. Default: 256 KiB.
+    /// Bytes of payloads that wait in a tunnel, in each direction. Each counts as 96 bytes in addition to its payload.
+    /// The oldest are dropped when there are more. Default: 256 KiB.
     pub queue: usize,
 }
 
@@ -76,7 +75,7 @@ impl Default for Limits {
     }
 }
 
-/// Numbers of a [`Proxy`](super::Proxy).
+/// Counters of a [`Proxy`](super::Proxy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProxyStats {
@@ -90,7 +89,7 @@ pub struct ProxyStats {
     pub to_targets: u64,
     /// Payloads that were passed to clients.
     pub to_clients: u64,
-    /// Payloads that were dropped: too large, more than a queue takes, or of an unknown context.
+    /// Payloads that were dropped: too large, more than a queue holds, or of an unknown context.
     pub dropped: u64,
 }
 

@@ -32,7 +32,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Reason why something is no [`Target`].
+/// Reason why a host and a port are not a valid [`Target`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
@@ -45,10 +45,10 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Makes a target of a name or an address, without brackets, and a port.
+    /// Creates a target from a name or an address, without brackets, and a port.
     ///
     /// # Errors
-    /// The host cannot be one, or the port is 0.
+    /// The host is neither a name nor an address, or the port is 0.
     pub fn new(host: &str, port: u16) -> Result<Self, TargetError> {
         let host = Host::parse(host).ok_or_else(|| TargetError::Host(host.to_owned()))?;
         if port == 0 {
@@ -169,7 +169,7 @@ fn decode(value: &str) -> Option<String> {
 }
 
 /// Returns true for addresses of the public internet: not those of this host, of private or shared networks, of links,
-/// of groups, for documentation or for protocols (RFC 6890), nor those that carry an IPv4 address of a translation. It
+/// of groups, for documentation or for protocols (RFC 6890), nor those that embed an IPv4 address for translation. It
 /// does not know the public addresses of the proxy itself, nor those of your own networks: deny them yourself. For the
 /// decisions of a [`Proxy`](super::Proxy).
 ///

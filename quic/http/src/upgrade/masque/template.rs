@@ -42,17 +42,17 @@ enum Part {
     Port,
 }
 
-/// Reason why a text is no [`Template`] (RFC 9298 §2).
+/// Reason why a text is not a valid [`Template`] (RFC 9298 §2).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// It has a character outside of the visible ones of ASCII.
+    /// It contains a character that is not visible ASCII.
     #[error("the template has the character {0:?}; use visible ASCII alone")]
     Character(char),
     /// It does not begin with `https://` and an authority.
     #[error("the template is not absolute; begin with https://host[:port]/")]
     NotAbsolute,
-    /// The port is not one from 1 to 65535.
+    /// The port is not between 1 and 65535.
     #[error("the port of the template is none; use one from 1 to 65535, or none at all")]
     Port,
     /// A variable is outside of the path and the query.
@@ -61,7 +61,7 @@ pub enum TemplateError {
     /// It has a fragment.
     #[error("the template has a fragment")]
     Fragment,
-    /// A brace has no partner, or there is no list of names between two.
+    /// A brace is unmatched, or a pair of braces contains no list of names.
     #[error("{0:?} is no expression; use {{target_host}}, or {{?target_host,target_port}}")]
     Expression(String),
     /// An expression has an operator that is not allowed: only `?` and `&` are.
@@ -70,10 +70,10 @@ pub enum TemplateError {
     /// An expression has a modifier, which is of level 4 of RFC 6570.
     #[error("the modifier of {0:?} is not allowed in the template; name the variable alone")]
     Modifier(String),
-    /// This variable is missing, or comes twice.
+    /// This variable is missing, or occurs twice.
     #[error("the template must have the variable {0} once")]
     Variable(&'static str),
-    /// Both variables adjoin, so that no proxy can tell one from the other.
+    /// The variables are adjacent, so a proxy cannot tell where one ends.
     #[error("nothing separates the variables of the template; put a '/' between them")]
     Adjacent,
 }
@@ -83,7 +83,7 @@ impl Template {
     /// `/.well-known/masque/udp/`.
     ///
     /// # Errors
-    /// The authority is none.
+    /// The authority is invalid.
     pub fn well_known(authority: &str) -> Result<Self, TemplateError> {
         format!("https://{authority}{DEFAULT_PREFIX}{{target_host}}/{{target_port}}/").parse()
     }

@@ -62,7 +62,7 @@ pub enum TunnelError {
     /// The connection to the proxy, or to the client, is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The payload is larger than the tunnel takes now.
+    /// The payload is larger than the tunnel accepts now.
     #[error("a payload of {len} bytes is larger than the tunnel takes, which is {max}")]
     TooLarge {
         /// Size of the payload, in bytes.
@@ -72,11 +72,11 @@ pub enum TunnelError {
     },
 }
 
-/// Numbers of payloads since the tunnel began.
+/// Counters of payloads since the tunnel began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TunnelStats {
-    /// Payloads that were sent, or wait to be.
+    /// Payloads that were sent, or wait to be sent.
     pub sent: u64,
     /// Payloads that arrived.
     pub received: u64,
@@ -118,8 +118,8 @@ struct State {
 }
 
 impl UdpTunnel {
-    /// Makes an end of a tunnel on the stream of a request for `connect-udp` that was accepted, over HTTP/1.1 or HTTP/2:
-    /// with each payload in a capsule. For clients and servers of other libraries.
+    /// Creates an end of a tunnel on the stream of an accepted request for `connect-udp` over HTTP/1.1 or HTTP/2, with
+    /// each payload in a capsule. For clients and servers of other libraries.
     ///
     /// # Panics
     /// There is no tokio runtime.
@@ -215,7 +215,7 @@ impl UdpTunnel {
         std::future::poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// The same as a poll. Only the task that polled last is woken.
+    /// The `poll` twin of [`recv`](Self::recv). Only the task that polled last is woken.
     pub fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, TunnelError>> {
         let mut state = self.0.lock();
         if let Some(payload) = state.received.pop() {
@@ -247,7 +247,7 @@ impl UdpTunnel {
         self.0.flow.as_ref().is_some_and(Flow::is_taken)
     }
 
-    /// Returns numbers of payloads.
+    /// Returns the counters of payloads.
     pub fn stats(&self) -> TunnelStats {
         let counts = &self.0.counts;
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -32,10 +32,10 @@ pub enum StreamError {
     /// The server refused the early data.
     #[error("the server refused 0-RTT data: nothing of it was processed")]
     EarlyDataRefused,
-    /// The peer takes no fields of this size.
+    /// The peer accepts no fields of this size.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// The fields of the peer are larger than this end takes, in bytes.
+    /// The fields of the peer are larger than this end accepts, in bytes.
     #[error("the fields of the peer have more than {0} bytes")]
     HeadTooLarge(u64),
 }

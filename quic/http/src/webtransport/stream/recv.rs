@@ -113,7 +113,7 @@ impl RecvStream {
     /// Reads the rest of the stream, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`StreamError::TooLong`] beyond the limit, else as [`read`](Self::read).
+    /// [`StreamError::TooLong`] beyond the limit, otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     /// Not cancel safe: what was read is lost if the future is dropped before it is ready.

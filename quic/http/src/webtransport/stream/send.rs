@@ -206,7 +206,7 @@ impl SendStream {
     }
 
     /// Abandons the stream with a code of the application: data may not arrive, but the peer learns to
-    /// which session the stream belonged. Without effect after an earlier reset.
+    /// which session the stream belonged. Has no effect after an earlier reset.
     pub fn reset(&mut self, code: u32) {
         self.open = false;
         let code = to_wire(code).0;

@@ -25,8 +25,8 @@ const OTHER_SERVICES: [u16; 6] = [1900, 3702, 5060, 5353, 5683, 11211];
 ///
 /// Up to four offers of a server are remembered, for at most 30 days even if they are marked as persistent. They are
 /// forgotten when the server sends `clear`, or when an offered host answers that it is not responsible (status 421). They
-/// are kept in the [memory of servers](hybriq::ClientConfig::server_memory), beside sessions and tokens: a later client
-/// with this memory uses them if its own rules allow them.
+/// are kept in the [memory of servers](hybriq::ClientConfig::server_memory), next to sessions and tokens: a later
+/// client with this memory uses them if its own rules allow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferedHosts {

@@ -15,8 +15,8 @@ pub(super) use self::{
     params::is_asked_for,
 };
 
-/// Looks up HTTPS records (RFC 9460). A [`ClientBuilder`](crate::ClientBuilder::https_records) takes it. With the
-/// feature `https-records`, `SystemRecords` asks the name servers of the system.
+/// Looks up HTTPS records (RFC 9460). Pass it to [`ClientBuilder::https_records`](crate::ClientBuilder::https_records).
+/// With the feature `https-records`, `SystemRecords` asks the name servers of the system.
 ///
 /// # Security
 /// Records need no signature: whoever can forge one can lead the client elsewhere, as with a forged address. The server

@@ -18,7 +18,7 @@ const LONGEST_V1: usize = 107;
 /// Longest header of version 2 behind its first 16 bytes: addresses, and extensions, which are ignored.
 const LONGEST_V2: usize = 4096;
 
-/// The proxies in front of TCP listeners, which tell the address of the client at the start of each connection, in
+/// The proxies in front of TCP listeners, which report the address of the client at the start of each connection, in
 /// version 1 or 2 of the PROXY protocol. For [`ServerBuilder::proxy_protocol`](crate::ServerBuilder::proxy_protocol).
 ///
 /// The address that the header names is the [`Peer::address`](crate::Peer::address) of the requests. A connection from
@@ -57,8 +57,8 @@ pub enum ProxyNetworkError {
 }
 
 impl ProxyProtocol {
-    /// Trusts proxies in these networks: addresses, each with the number of bits of its prefix unless it stands for
-    /// itself alone.
+    /// Trusts proxies in these networks: addresses, each with the number of bits of its prefix, or single addresses
+    /// without one.
     ///
     /// # Errors
     /// A text is not a network, or there is none.

@@ -100,9 +100,8 @@
 //! | `Exactly(groups)` | depends on the list |
 //!
 //! # TLS libraries
-//! Two are built in, and every test runs with both: [`Backend::Rustls`], the default, takes exact
-//! lists of groups and needs a third of the memory; [`Backend::S2nTls`] is available on unix with
-//! the feature `s2n-tls`.
+//! Two are built in: [`Backend::Rustls`], the default, takes exact lists of groups and has 0-RTT;
+//! [`Backend::S2nTls`] is available on unix with the feature `s2n-tls`.
 //!
 #![cfg_attr(feature = "s2n-tls", doc = "```no_run")]
 #![cfg_attr(not(feature = "s2n-tls"), doc = "```ignore")]

@@ -14,7 +14,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// rustls, the default: exact group lists, 0-RTT, a third of the memory.
+    /// rustls, the default: exact group lists, and 0-RTT.
     #[default]
     Rustls,
     /// s2n-tls (unix only).

@@ -11,8 +11,8 @@ PRELUDE = set(
     "ToOwned ToString TryFrom TryInto Unpin Vec".split()
 )
 
-# `foreign` has the types of other crates that the declaration names.
-Line = collections.namedtuple("Line", "path text foreign")
+# `foreign` has the types of other crates that the declaration names, `flaws` what is wrong with it.
+Line = collections.namedtuple("Line", "path text foreign flaws")
 
 
 def only(mapping):
@@ -57,8 +57,8 @@ class Api:
         for crate in crates:
             self.on_types_of_others(crate)
 
-    def line(self, path, text):
-        self.lines.append(Line(path, text, frozenset(self.foreign)))
+    def line(self, path, text, flaws=()):
+        self.lines.append(Line(path, text, frozenset(self.foreign), frozenset(flaws)))
         self.foreign = set()
 
     # Public paths.
@@ -110,7 +110,8 @@ class Api:
         kind, inner = only(item["inner"])
         open_end = "#[non_exhaustive] " if "non_exhaustive" in item["attrs"] else ""
         text = getattr(self, f"of_{kind}")(crate, inner)
-        self.line(path, open_end + text + of)
+        flaws = self.flaws(crate, item, kind, inner) if kind in ("struct", "enum", "union") else ()
+        self.line(path, open_end + text + of, flaws)
         members = inner.get("variants", []) + inner.get("items", []) if isinstance(inner, dict) else []
         if kind in ("struct", "union"):
             fields = inner["kind"] if kind == "struct" else {"plain": inner}
@@ -120,6 +121,24 @@ class Api:
         if kind not in ("variant", "trait"):
             for id in isinstance(inner, dict) and inner.get("impls") or []:
                 self.impl(crate, crate[id]["inner"]["impl"], path)
+
+    def flaws(self, crate, item, kind, inner):
+        """What a type lacks: room to grow or a reason why it never will, and `Debug`."""
+        is_open = kind == "enum" or kind == "struct" and not self.has_private_fields(inner["kind"])
+        if is_open and not self.is_newtype(inner) and "non_exhaustive" not in item["attrs"] and "Exhaustive: " not in (item["docs"] or ""):
+            yield "is neither #[non_exhaustive] nor says why: `Exhaustive: …`"
+        impls = (crate[id]["inner"]["impl"] for id in inner["impls"])
+        if not any(impl["trait"] and impl["trait"]["path"].split("::")[-1] == "Debug" for impl in impls):
+            yield "does not implement Debug"
+
+    def is_newtype(self, inner):
+        fields = inner.get("kind")
+        return isinstance(fields, dict) and len(fields.get("tuple", [])) == 1
+
+    def has_private_fields(self, fields):
+        if "tuple" in fields:
+            return None in fields["tuple"]
+        return fields != "unit" and fields["plain"]["has_stripped_fields"]
 
     def of_struct(self, crate, inner):
         params, where = self.generics(crate, inner["generics"])

@@ -112,7 +112,7 @@
 //!     .key_exchange(KeyExchange::RequirePostQuantum);
 //! ```
 //!
-//! A custom provider implements [`Provider`](hybriq_tls::Provider); pass it to [`ServerConfig::provider`] or
+//! A custom provider implements [`Provider`](tls::provider::Provider); pass it to [`ServerConfig::provider`] or
 //! [`ClientConfig::provider`].
 //!
 //! # Priorities and windows
@@ -256,7 +256,7 @@ pub mod error {
         EarlyError, ExportError, ResetAtError, RestartError, SendDatagramError,
     };
     pub use hybriq_proto::wire::error::{
-        By, Code, MigrateError, SystemError, Violation, printable::Printable,
+        By, Code, MigrateError, SystemError, TransportError, Violation, printable::Printable,
     };
     pub use hybriq_tls::{Alert, ConfigError, ConfigErrors, Error as TlsError};
 }
@@ -270,7 +270,10 @@ pub mod happy_eyeballs {
 }
 /// Events that the core reports to a subscriber, event by event.
 pub mod events {
-    pub use hybriq_proto::events::*;
+    pub use hybriq_proto::{
+        events::*,
+        wire::params::{Params, PreferredAddress, VersionInformation},
+    };
 }
 /// Servers that are more than one process: connection ids, keys that they share, sockets of a service
 /// manager, and threads.
@@ -307,12 +310,16 @@ pub mod generic {
 /// What a client remembers of servers from one connection to the next.
 pub mod memory {
     pub use crate::config::{CarefulResume, ServerMemory};
-    pub use hybriq_proto::remembered::{
-        origin::{Continuity, Downgrade, OriginRecord},
-        saved_path::{InvalidSavedPath, SavedPath},
-        server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore},
+    pub use hybriq_proto::{
+        config::PathMemory,
+        remembered::{
+            known_path::{KnownPath, PathKey},
+            origin::{Continuity, Downgrade, OriginRecord},
+            saved_path::{InvalidSavedPath, SavedPath},
+            server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore},
+        },
     };
-    pub use hybriq_tls::SessionMemory;
+    pub use hybriq_tls::{SessionKey, SessionMemory, SessionStore};
 }
 /// Logs of connections for tools such as qvis.
 #[cfg(feature = "qlog")]
@@ -334,8 +341,8 @@ pub mod stats {
     pub use hybriq_proto::{
         endpoint::{AddressProof, FirstFlight, FlightLimit, WorstCaseMemory},
         stats::{
-            ConnectionStats, DatagramDrops, DatagramStats, EndpointStats, MemoryHeld, PacketDrops,
-            PathStats,
+            ConnectionStats, DatagramDrops, DatagramStats, DropReason, EndpointStats, Kind, Label,
+            MemoryHeld, Metric, PacketDrops, PathStats,
             census::{Census, Holding, MAY_GROW},
         },
         wire::udp::EcnState,
@@ -348,24 +355,34 @@ pub mod tls {
     pub use hybriq_tls::rustls;
     pub use hybriq_tls::{
         CertificateAlgorithms, CertificateCompression, CertificateDer, CertificateMessage,
-        CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello, EarlyDataPolicy,
-        GroupKind, GroupMismatch, InvalidSupportedGroups, KeyAlgorithm, KeyLog, KeyShare, Lineage,
-        PeerChain, PrivateKeyDer, ShareSizes, Side, SignError, SignatureAlgorithm, SignatureScheme,
-        Signer, Suite, SupportedGroups, UnknownProfile, Verifier, is_fips,
+        CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello, ClientOptions,
+        EarlyDataPolicy, ExportError, GroupKind, GroupMismatch, HelloError, InvalidSupportedGroups,
+        KeyAlgorithm, KeyLog, KeyShare, Lineage, PeerChain, PrivateKeyDer, ServerOptions,
+        ShareSizes, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
+        SupportedGroups, UnknownProfile, Verifier, is_fips,
     };
+    /// The interface to a TLS library: what a [`Provider`] of an application implements.
+    pub mod provider {
+        pub use hybriq_tls::{
+            ClientStart, EarlyDataStatus, Flight, Level, Negotiated, PerLevel, Provider, Secret,
+            ServerFlight, ServerStart, Session, Start, Status,
+        };
+    }
 }
 /// Settings and terms of the transport: streams, datagrams, packets, congestion control.
 pub mod transport {
     pub use crate::config::random::SystemRandom;
     pub use hybriq_proto::{
+        Random,
         config::{AckFrequency, ApplicationCodes, DatagramConfig, WhenFull},
         owners::{
             congestion::{self, Congestion},
             streams::{Blocked, Chunk, Priority, Tallied, Tally},
         },
         wire::{
+            ResetToken,
             frame::{EcnCounts, FrameType},
-            packet::{Cid as ConnectionId, PacketNumber, Version},
+            packet::{Cid as ConnectionId, PacketNumber, Version, Versions},
         },
     };
 }

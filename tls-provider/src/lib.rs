@@ -54,7 +54,7 @@ pub use messages::ticket::{issued_ticket, skip_tickets};
 pub use options::verifier::{PeerChain, Verifier};
 pub use options::{ChainChoice, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 #[doc(hidden)]
-pub use options::{Intermediates, protocol_list};
+pub use options::{Intermediates, NamedPolicy, protocol_list};
 pub use policy::certificate::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
 pub use policy::profile::{Profile, UnknownProfile};
 pub use policy::signer::{SignError, Signer};

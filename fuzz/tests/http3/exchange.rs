@@ -384,7 +384,7 @@ impl Server {
                 let core = &mut self.end.core;
                 for status in [StatusCode::EARLY_HINTS, StatusCode::OK] {
                     let fields = fields(number);
-                    core.write_response(id, status, &fields, &[], &mut bytes)
+                    core.write_response(id, status, &fields, [], &mut bytes)
                         .expect("no limit");
                 }
                 put_rest(core, id, number, &mut bytes);

@@ -269,7 +269,7 @@ impl Pair {
         let server = &mut self.server.core;
         for status in &statuses[usize::from(number % 2)..] {
             let id = stream(place);
-            let written = server.write_response(id, *status, fields, &[], &mut message.way);
+            let written = server.write_response(id, *status, fields, [], &mut message.way);
             written.expect("no limit");
             message.heads.push(joined(fields));
         }

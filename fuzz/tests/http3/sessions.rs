@@ -3,7 +3,7 @@
 use hybriq::Direction;
 use hybriq_h3::{
     Violation,
-    webtransport::{Capsule, Dialect, Event, LONGEST_REASON, Session, Terms, Windows},
+    webtransport::{Capsule, Dialect, Event, FlowControl, LONGEST_REASON, Session, Terms, Windows},
 };
 
 /// A part of what a hostile peer sends: a capsule, or any bytes.
@@ -29,7 +29,10 @@ fn windows(choice: u8) -> Windows {
 }
 
 fn session(own: Windows, peer: Windows) -> Session {
-    Session::new(Terms::new(Dialect::Draft15, Some((own, peer))))
+    Session::new(Terms::new(
+        Dialect::Draft15,
+        Some(FlowControl { own, peer }),
+    ))
 }
 
 /// Returns how many streams an end may open, and what it may send.

@@ -140,7 +140,7 @@ pub use client::{
     Client, ClientBuilder, ClientError, Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord,
     InvalidProxy, OfferedHosts, Proxy, ProxyError, QuicError, ResponseFuture,
 };
-pub use hybriq_h3::{Code, Violation};
+pub use hybriq_h3::{Code, Scope, TooLarge, Violation, qpack::Error as QpackError};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{

@@ -6,7 +6,7 @@ mod cddl;
 use std::time::Duration;
 
 use cddl::Rules;
-use hybriq_proto::{events::Frames, wire::error::Code};
+use hybriq_proto::wire::{error::Code, frame::FrameReader};
 use serde_json::{Value, json};
 
 use super::{Counters, clock::WallClock, json::Object, output::Directory, schema::Schema};
@@ -27,7 +27,7 @@ fn logged(payload: &[u8], schema: Schema) -> (Vec<Value>, usize) {
     let mut omitted = 0;
     let value = written(|object| {
         object.list("frames", |list| {
-            omitted = frames::write(list, Frames::new(payload).iter(), schema, 3);
+            omitted = frames::write(list, FrameReader::new(payload), schema, 3);
         });
     });
     (value["frames"].as_array().unwrap().clone(), omitted)

@@ -91,7 +91,8 @@ impl ClientConfig {
     }
 
     /// Returns the memory of servers, for protocols that remember more of them: see
-    /// [`ServerRecord::put_alternatives`](crate::memory::ServerRecord::put_alternatives).
+    /// [`ServerRecord::put_alternatives`](crate::memory::ServerRecord::put_alternatives) and
+    /// [`put_settings`](crate::memory::ServerRecord::put_settings).
     pub fn servers(&self) -> Arc<dyn ServerStore> {
         self.servers.clone()
     }

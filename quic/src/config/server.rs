@@ -6,7 +6,7 @@ use std::{
 };
 
 use hybriq_proto::Direction;
-use hybriq_proto::config::TransportConfig;
+use hybriq_proto::config::{ServerTerms, TransportConfig};
 use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
 use hybriq_tls::{Backend, ConfigError, ConfigErrors, Identity, Provider, ServerOptions, Side};
 
@@ -37,8 +37,7 @@ pub struct ServerConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
-    commitment: Option<Duration>,
-    early_settings: Vec<u8>,
+    terms: ServerTerms,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -51,8 +50,7 @@ impl ServerConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
-            commitment: None,
-            early_settings: Vec::new(),
+            terms: ServerTerms::NONE,
             built: Arc::default(),
         }
     }
@@ -74,7 +72,7 @@ impl ServerConfig {
     /// library here can send the extension of draft-sheffer-tls-pqc-continuity.
     #[must_use]
     pub fn post_quantum_commitment(mut self, time: Duration) -> Self {
-        self.commitment = Some(time);
+        self.terms.commitment = Some(time);
         self.built = Arc::default();
         self
     }
@@ -84,7 +82,7 @@ impl ServerConfig {
     /// accepted only with a ticket of the same settings, byte for byte. Default: none.
     #[must_use]
     pub fn early_settings(mut self, settings: impl Into<Vec<u8>>) -> Self {
-        self.early_settings = settings.into();
+        self.terms.early_settings = settings.into();
         self.built = Arc::default();
         self
     }
@@ -145,7 +143,7 @@ impl ServerConfig {
 
     /// Checks that all certificates satisfy the server's commitment.
     fn check_commitment(&self) -> Result<(), ConfigError> {
-        if self.commitment.is_none() {
+        if self.terms.commitment.is_none() {
             return Ok(());
         }
         match &self.provider {
@@ -244,10 +242,9 @@ impl ServerConfig {
         };
         self.check_commitment()?;
         let transport = self.transport.clone();
-        let transport = transport.early_settings(self.early_settings.clone());
         let setup = Setup {
             provider,
-            transport: Arc::new(transport.post_quantum_commitment(self.commitment)),
+            transport: Arc::new(transport.server_terms(self.terms.clone())),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

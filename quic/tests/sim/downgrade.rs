@@ -14,7 +14,7 @@ use hybriq::{
     memory::{Continuity, Downgrade, OriginRecord, ServerMemory},
     tls::PrivateKeyDer,
 };
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{config::ServerTerms, endpoint::Setup};
 use hybriq_sim::{Answer, Ask, Echo, Peer, Progress, World, ms};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
@@ -469,7 +469,10 @@ fn a_commitment_with_a_classical_certificate_is_caught_at_once() {
         let mut net = Net::new(13);
         let honest = server(Chain::Ecdsa, KeyExchange::default());
         let liar = Setup {
-            transport: Arc::new(transport().post_quantum_commitment(Some(DAY))),
+            transport: Arc::new(transport().server_terms(ServerTerms {
+                commitment: Some(DAY),
+                ..ServerTerms::NONE
+            })),
             ..honest.setup().unwrap()
         };
         let client = client(Backend::Rustls, continuity);

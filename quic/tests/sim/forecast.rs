@@ -12,7 +12,7 @@ use hybriq::{
     stats::{AddressProof, FirstFlight, FlightLimit},
     tls::{CertificateCompression, CertificateDer, ChainChoice, ClientAuth, PrivateKeyDer, Side},
 };
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{config::ServerTerms, endpoint::Setup};
 use hybriq_sim::{Answer, Ask, Echo, PacketKind, Progress, Record, World};
 use hybriq_tls::{ClientOptions, Provider, ServerOptions};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, RsaKeySize};
@@ -360,7 +360,10 @@ fn a_commitment_is_forecast() {
     let client = setup(Backend::Rustls.client(&client).unwrap());
     let day = Duration::from_secs(24 * 60 * 60);
     let server = Setup {
-        transport: Arc::new(transport().post_quantum_commitment(Some(day))),
+        transport: Arc::new(transport().server_terms(ServerTerms {
+            commitment: Some(day),
+            ..ServerTerms::NONE
+        })),
         ..setup(Backend::Rustls.server(&server(chain.identity(0))).unwrap())
     };
     assert_forecast("commitment", &client, &server, AddressProof::None);

@@ -7,8 +7,8 @@ pub(crate) mod compliance;
 use std::collections::HashMap;
 
 use crate::{
-    Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, KeyShare, Profile,
-    ShareSizes, Suite,
+    Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, KeyShare,
+    NamedPolicy, Profile, ShareSizes, Suite,
 };
 
 mod lists;
@@ -32,13 +32,13 @@ impl<T> ByServerName<T> {
     /// Builds the value of each policy.
     pub(crate) fn build(
         default: &KeyExchange,
-        names: &[(String, KeyExchange)],
+        names: &[NamedPolicy],
         mut make: impl FnMut(&KeyExchange) -> Result<T, ConfigError>,
     ) -> Result<Self, ConfigError> {
         let default = make(default)?;
         let names = names
             .iter()
-            .map(|(name, policy)| Ok((name.to_ascii_lowercase(), make(policy)?)))
+            .map(|named| Ok((named.server_name.to_ascii_lowercase(), make(&named.policy)?)))
             .collect::<Result<_, ConfigError>>()?;
         Ok(Self { default, names })
     }

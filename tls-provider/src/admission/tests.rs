@@ -60,7 +60,10 @@ fn the_error_names_the_groups_of_both_ends() {
 
 #[test]
 fn names_are_found_whatever_their_case() {
-    let names = [("Example.Test".to_owned(), KeyExchange::OnlyClassical)];
+    let names = [NamedPolicy {
+        server_name: "Example.Test".to_owned(),
+        policy: KeyExchange::OnlyClassical,
+    }];
     let policies = ByServerName::build(&KeyExchange::default(), &names, |p| Ok(p.clone()));
     let policies = policies.expect("policies");
     assert_eq!(

@@ -145,6 +145,14 @@ impl ClientOptions {
     }
 }
 
+/// A key exchange policy for clients that ask for one server name.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct NamedPolicy {
+    pub server_name: String,
+    pub policy: KeyExchange,
+}
+
 /// Options of a server's TLS.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -155,7 +163,7 @@ pub struct ServerOptions {
     #[doc(hidden)]
     pub client_auth: ClientAuth,
     #[doc(hidden)]
-    pub key_exchange_for: Vec<(String, KeyExchange)>,
+    pub key_exchange_for: Vec<NamedPolicy>,
     #[doc(hidden)]
     pub chain_choice: ChainChoice,
     #[doc(hidden)]

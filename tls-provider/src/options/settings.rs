@@ -131,7 +131,12 @@ macro_rules! server_setters {
             server_name: impl Into<String>,
             policy: $crate::KeyExchange,
         ) -> Self {
-            self.change(|options| options.key_exchange_for.push((server_name.into(), policy)))
+            let server_name = server_name.into();
+            let named = $crate::NamedPolicy {
+                server_name,
+                policy,
+            };
+            self.change(|options| options.key_exchange_for.push(named))
         }
 
         /// Adds a certificate for clients whose server name matches it. Default: none; the first

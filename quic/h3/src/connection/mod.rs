@@ -79,6 +79,8 @@ pub struct Connection {
 }
 
 /// A stream that the connection needs, of which each end opens one.
+///
+/// Exhaustive: RFC 9114 §6.2 and RFC 9204 §4.2 have no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Critical {
     /// The control stream (RFC 9114 §6.2.1).

@@ -1,11 +1,12 @@
 //! Heads and trailers that are sent.
 
-use http::{HeaderMap, HeaderName, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use hybriq_proto::StreamId;
 
 use super::Connection;
 use crate::{
     message::Fields,
+    qpack::FieldRef,
     wire::{
         frame::{DATA, HEADERS, Head},
         varint,
@@ -48,12 +49,12 @@ impl Connection {
     ///
     /// # Errors
     /// The client accepts no fields of this size.
-    pub fn write_response(
+    pub fn write_response<'f>(
         &mut self,
         stream: StreamId,
         status: StatusCode,
-        fields: &HeaderMap,
-        extra: &[Option<(HeaderName, &[u8])>],
+        fields: &'f HeaderMap,
+        extra: impl IntoIterator<Item = FieldRef<'f>>,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         let mut all = Fields::new();

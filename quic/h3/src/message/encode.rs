@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{
     fields::{is_of_connection, is_trailers},
-    request::Protocol,
+    head::Protocol,
 };
 use crate::qpack::FieldRef;
 
@@ -26,14 +26,6 @@ const FEW: usize = 24;
 /// The fields of a section to encode, in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a>(SmallVec<[FieldRef<'a>; FEW]>);
-
-const fn plain<'a>(name: &'static [u8], value: &'a [u8]) -> FieldRef<'a> {
-    FieldRef {
-        name,
-        value,
-        sensitive: false,
-    }
-}
 
 impl<'a> Fields<'a> {
     /// Makes an empty list, to be filled once. It is large: filled where it is, it need not be moved.
@@ -59,14 +51,15 @@ impl<'a> Fields<'a> {
             let text = authority.as_str();
             text.rsplit_once('@').map_or(text, |(_, rest)| rest)
         });
-        let target =
-            |name, value: &'a str| (!is_plain_connect).then(|| plain(name, value.as_bytes()));
+        let target = |name, value: &'a str| {
+            (!is_plain_connect).then(|| FieldRef::new(name, value.as_bytes()))
+        };
         let pseudo = [
-            Some(plain(b":method", method.as_str().as_bytes())),
+            Some(FieldRef::new(b":method", method.as_str().as_bytes())),
             target(b":scheme", scheme),
-            authority.map(|authority| plain(b":authority", authority.as_bytes())),
+            authority.map(|authority| FieldRef::new(b":authority", authority.as_bytes())),
             target(b":path", path),
-            protocol.map(|protocol| plain(b":protocol", protocol.as_str().as_bytes())),
+            protocol.map(|protocol| FieldRef::new(b":protocol", protocol.as_str().as_bytes())),
         ];
         self.0.extend(pseudo.into_iter().flatten());
         // The target says the host.
@@ -83,25 +76,23 @@ impl<'a> Fields<'a> {
     }
 
     /// Adds the fields of a response, with some that are not in its map.
-    pub(crate) fn response(
+    pub(crate) fn response<'f: 'a>(
         &mut self,
         status: &'a StatusCode,
         fields: &'a HeaderMap,
-        extra: &'a [Option<(HeaderName, &'a [u8])>],
+        extra: impl IntoIterator<Item = FieldRef<'f>>,
     ) {
-        self.0.push(plain(b":status", status.as_str().as_bytes()));
-        let extra = extra.iter().flatten();
-        self.0.extend(extra.map(|(name, value)| FieldRef {
-            name: name.as_str().as_bytes(),
-            value,
-            sensitive: false,
-        }));
-        self.extend(fields.iter().filter(not_te));
+        self.0
+            .push(FieldRef::new(b":status", status.as_str().as_bytes()));
+        for field in extra {
+            self.0.push(field);
+        }
+        self.extend(without_te(fields));
     }
 
     /// Adds the fields of trailers.
     pub(crate) fn trailers(&mut self, fields: &'a HeaderMap) {
-        self.extend(fields.iter().filter(not_te));
+        self.extend(without_te(fields));
     }
 
     /// Adds ordinary fields, but for those of connections (RFC 9114 §4.2) and those that `connection` names as such
@@ -148,9 +139,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns true for fields other than `te`, which requests alone may have (RFC 9114 §4.2).
-fn not_te((name, _): &(&HeaderName, &HeaderValue)) -> bool {
-    **name != TE
+/// Returns the fields other than `te`, which requests alone may have (RFC 9114 §4.2).
+fn without_te(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    fields.iter().filter(|(name, _)| **name != TE)
 }
 
 /// Returns true for what no table may have (RFC 9204 §7.1.3).

@@ -4,9 +4,8 @@
 
 mod encode;
 mod fields;
+mod head;
 mod length;
-mod request;
-mod response;
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +16,9 @@ use crate::error::Violation;
 
 pub(crate) use encode::Fields;
 pub(crate) use fields::Section;
+pub use head::Protocol;
 pub(crate) use length::Content;
 pub use length::content_length;
-pub use request::Protocol;
 
 /// Fields of a section that a [`HeaderMap`] takes, at most: with more it panics.
 pub(crate) const MOST_FIELDS: usize = 24_576;

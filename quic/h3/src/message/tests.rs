@@ -354,7 +354,7 @@ fn responses_and_trailers_leave_out_what_belongs_to_a_connection() {
     }
     let kept = ("x".to_owned(), "1".to_owned());
     let status = (":status".to_owned(), "200".to_owned());
-    let response = sent(&filled(|all| all.response(&StatusCode::OK, &fields, &[])));
+    let response = sent(&filled(|all| all.response(&StatusCode::OK, &fields, [])));
     assert_eq!(response, [status, kept]);
     assert_eq!(sent(&filled(|all| all.trailers(&fields))), response[1..]);
 }

@@ -19,6 +19,8 @@ const LONG_DATE: usize = 29;
 pub(super) const NOT_HUFFMAN: &str = "a string is not in Huffman code";
 
 /// A field to encode.
+///
+/// Exhaustive: RFC 9204 §4.5 fixes what a field line has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldRef<'f> {
     /// Name, in lower case.
@@ -27,6 +29,17 @@ pub struct FieldRef<'f> {
     pub value: &'f [u8],
     /// True if no table may have the value, at either end or between (RFC 9204 §7.1.3).
     pub sensitive: bool,
+}
+
+impl<'f> FieldRef<'f> {
+    /// Makes a field that tables may have, with a name in lower case.
+    pub const fn new(name: &'f [u8], value: &'f [u8]) -> Self {
+        Self {
+            name,
+            value,
+            sensitive: false,
+        }
+    }
 }
 
 /// How a field is written.

@@ -345,7 +345,7 @@ fn a_response_may_have_interim_ones_before_it() {
     ] {
         let written = server
             .connection
-            .write_response(FIRST, status, &fields, &[], &mut stream);
+            .write_response(FIRST, status, &fields, [], &mut stream);
         written.expect("a response");
     }
     let receiver = Receiver::response(FIRST, &Method::GET);
@@ -370,7 +370,7 @@ fn response(status: u16, length: Option<u64>, content: usize) -> Vec<u8> {
     let mut stream = Vec::new();
     let written = server
         .connection
-        .write_response(FIRST, status, &fields, &[], &mut stream);
+        .write_response(FIRST, status, &fields, [], &mut stream);
     written.expect("a response");
     if content > 0 {
         put_data_head(content as u64, &mut stream);

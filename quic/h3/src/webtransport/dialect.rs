@@ -40,8 +40,19 @@ pub enum Dialect {
 pub struct Terms {
     /// The highest dialect that both speak.
     pub dialect: Dialect,
-    /// Windows of this end and of the peer, if sessions have flow control.
-    pub flow: Option<(Windows, Windows)>,
+    /// The windows, if sessions have flow control.
+    pub flow: Option<FlowControl>,
+}
+
+/// What each end lets the other open and send, at the start of a session.
+///
+/// Exhaustive: a connection has two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControl {
+    /// Windows of this end, which the peer may use.
+    pub own: Windows,
+    /// Windows of the peer.
+    pub peer: Windows,
 }
 
 /// Reason why a peer has no sessions.
@@ -120,7 +131,7 @@ pub(crate) fn keeps_windows(settings: &Settings, earlier: &Settings) -> bool {
 impl Terms {
     /// Creates terms without a negotiation: a dialect, and the windows of this end and of the peer, if sessions have
     /// flow control.
-    pub const fn new(dialect: Dialect, flow: Option<(Windows, Windows)>) -> Self {
+    pub const fn new(dialect: Dialect, flow: Option<FlowControl>) -> Self {
         Self { dialect, flow }
     }
 
@@ -149,7 +160,7 @@ impl Terms {
         let is_declared = own.is_declared() && (windows.is_declared() || many);
         Ok(Self {
             dialect,
-            flow: (is_late && is_declared).then_some((own, windows)),
+            flow: (is_late && is_declared).then_some(FlowControl { own, peer: windows }),
         })
     }
 

@@ -26,7 +26,6 @@
 //! ```
 
 mod capsule;
-mod code;
 mod dialect;
 mod flow;
 mod protocols;
@@ -38,9 +37,9 @@ mod tests;
 
 use hybriq_proto::{Direction, StreamId};
 
+pub use crate::error::{from_wire, to_wire};
 pub use capsule::{Capsule, Decoder, LONGEST_REASON};
-pub use code::{from_wire, to_wire};
-pub use dialect::{Dialect, Terms, Unsupported, announce};
+pub use dialect::{Dialect, FlowControl, Terms, Unsupported, announce};
 pub(crate) use dialect::{is_announced, keeps_windows};
 pub use flow::Windows;
 pub use protocols::{AVAILABLE_PROTOCOLS, PROTOCOL, choice, offer, offered};

@@ -64,7 +64,9 @@ impl Session {
     pub fn new(terms: Terms) -> Self {
         Self {
             decoder: Decoder::default(),
-            flow: terms.flow.map(|(own, peer)| Flow::new(own, peer)),
+            flow: terms
+                .flow
+                .map(|windows| Flow::new(windows.own, windows.peer)),
             drain: None,
             close: None,
             is_closed: false,

@@ -78,7 +78,7 @@ impl Settings {
     ///
     /// # Errors
     /// The frame ends inside a setting, has one twice, one that HTTP/3 forbids, or a value that it cannot have.
-    pub(crate) fn read(mut payload: &[u8]) -> Result<Self, Violation> {
+    pub fn read(mut payload: &[u8]) -> Result<Self, Violation> {
         let mut settings = Self::new();
         let mut seen = Vec::new();
         while !payload.is_empty() {

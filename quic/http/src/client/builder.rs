@@ -309,7 +309,6 @@ impl ClientBuilder {
                 config,
                 endpoint: Mutex::default(),
                 reserved: self.reserved,
-                remembered: Arc::default(),
             },
             tcp: tcp::Settings {
                 tls: TlsConnector::from(tls.config()),

@@ -108,6 +108,12 @@ impl<F> Clone for AccessLog<F> {
     }
 }
 
+impl<U, F: Fn(&AccessEntry)> fmt::Debug for LoggedFuture<U, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoggedFuture").finish_non_exhaustive()
+    }
+}
+
 impl<F> fmt::Debug for AccessLog<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessLog").finish_non_exhaustive()

@@ -111,6 +111,18 @@ impl<F> Clone for EndLog<F> {
     }
 }
 
+impl<U, F: Fn(&EndEntry)> fmt::Debug for EndLoggedFuture<U, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndLoggedFuture").finish_non_exhaustive()
+    }
+}
+
+impl<B, F: Fn(&EndEntry)> fmt::Debug for EndLoggedBody<B, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndLoggedBody").finish_non_exhaustive()
+    }
+}
+
 impl<F> fmt::Debug for EndLog<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EndLog").finish_non_exhaustive()

@@ -66,6 +66,7 @@ struct Warnings {
 /// How [`PostQuantum::require`] answers requests over other connections. Requests of gRPC get status 200 with
 /// `grpc-status` 9 (`FAILED_PRECONDITION`) instead, as its clients expect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// Status 421 (RFC 9110 §15.5.20): clients may repeat the request on another connection.
     #[default]
@@ -195,6 +196,12 @@ impl Refusal {
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         }
         (status, fields)
+    }
+}
+
+impl<U> fmt::Debug for PostQuantumFuture<U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostQuantumFuture").finish_non_exhaustive()
     }
 }
 

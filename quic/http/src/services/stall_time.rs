@@ -1,6 +1,7 @@
 //! A layer that sets the time for which the exchanges of routes may stand still.
 
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -55,6 +56,12 @@ pin_project! {
         #[pin]
         future: U,
         time: StallTime,
+    }
+}
+
+impl<U> fmt::Debug for StallTimedFuture<U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StallTimedFuture").finish_non_exhaustive()
     }
 }
 

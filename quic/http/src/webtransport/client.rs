@@ -7,7 +7,7 @@ use hybriq_h3::{
     webtransport::{AVAILABLE_PROTOCOLS, Dialect, Unsupported, choice, offer},
 };
 
-use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions, terms};
+use super::{DRAFT02, Limits, Protocols, Session, session::Agreed, sessions::Sessions, terms};
 use crate::{
     upgrade::{Datagrams, Tunnel},
     versions::http3::{Link, Setup, Transport},
@@ -123,7 +123,10 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
         let refused = match &chosen {
             Some(chosen) if !names.contains(chosen) => ConnectError::Protocol(chosen.clone()),
             None if is_required => ConnectError::NoProtocol,
-            _ => return Ok((send, recv, (terms, chosen))),
+            _ => {
+                let protocol = chosen;
+                return Ok((send, recv, Agreed { terms, protocol }));
+            }
         };
         let code = Violation::ProtocolNotOffered.code();
         send.reset(code);

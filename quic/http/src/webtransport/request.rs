@@ -10,7 +10,10 @@ use http::StatusCode;
 use hybriq::StreamId;
 use hybriq_h3::webtransport::Terms;
 
-use super::{session::Session, sessions::Sessions};
+use super::{
+    session::{Agreed, Session},
+    sessions::Sessions,
+};
 use crate::upgrade::Upgrade;
 
 /// A request extension for requests that ask for a session. Clones refer to the same request.
@@ -151,7 +154,7 @@ impl WebTransport {
         let (sessions, connection) = (&start.sessions, &start.connection);
         let session = Session::start(
             sessions,
-            (terms, protocol),
+            Agreed { terms, protocol },
             connection,
             start.request,
             stream,

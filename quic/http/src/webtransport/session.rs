@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use super::{
     RecvStream, SendStream, SessionError, StreamError,
     sessions::Sessions,
-    shared::{Arrived, Counter, Place, Shared, Taken},
+    shared::{Arrived, Counter, Place, SendEnd, Shared, Taken},
 };
 
 /// Largest part of a request's stream that is read at once, in bytes.
@@ -37,6 +37,13 @@ const PART: usize = 1 << 10;
 #[derive(Clone)]
 pub struct Session(Arc<Handle>);
 
+/// What both ends of a session have agreed on.
+pub(super) struct Agreed {
+    pub(super) terms: Terms,
+    /// Protocol of the application.
+    pub(super) protocol: Option<String>,
+}
+
 struct Handle {
     shared: Arc<Shared>,
     sessions: Sessions,
@@ -58,13 +65,14 @@ impl fmt::Debug for Session {
 impl Session {
     /// Starts a session on the stream of its request, which must have been answered with a status of 2xx.
     /// `stream` reads and writes the payload of that stream's DATA frames.
-    pub(crate) fn start(
+    pub(super) fn start(
         sessions: &Sessions,
-        (terms, protocol): (Terms, Option<String>),
+        agreed: Agreed,
         connection: &Connection,
         request: StreamId,
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
+        let Agreed { terms, protocol } = agreed;
         let max_datagrams = sessions.limits().datagrams;
         let shared = Shared::new(request, connection.clone(), terms, max_datagrams);
         let shared = Arc::new(shared);
@@ -107,7 +115,7 @@ impl Session {
             // There are only these in the queue.
             let Taken { stream, counter } = shared.bidi().await?;
             if let Arrived::Bidi(send, recv, head) = stream {
-                shared.track(Some((send.id(), 0)), Some(recv.id()))?;
+                shared.track(Some(SendEnd::new(send.id(), 0)), Some(recv.id()))?;
                 let send = SendStream::new(send, 0, counter.clone(), shared.clone());
                 let recv = RecvStream::new(recv, head, counter, shared.clone());
                 return Ok((send, recv));
@@ -152,7 +160,7 @@ impl Session {
             let (send, recv) = shared.connection.open_bidi().await?;
             let header = self.header(Direction::Bidi);
             let (id, len) = (send.id(), header.len() as u64);
-            shared.track(Some((id, len)), Some(id))?;
+            shared.track(Some(SendEnd::new(id, len)), Some(id))?;
             let counter = shared.account.count(&shared.connection, id, len);
             let recv = RecvStream::new(recv, Bytes::new(), counter.clone(), shared.clone());
             Ok((self.begin(send, header, counter, place).await?, recv))
@@ -174,7 +182,7 @@ impl Session {
             let send = shared.connection.open_uni().await?;
             let header = self.header(Direction::Uni);
             let (id, len) = (send.id(), header.len() as u64);
-            shared.track(Some((id, len)), None)?;
+            shared.track(Some(SendEnd::new(id, len)), None)?;
             let counter = shared.account.count(&shared.connection, id, len);
             self.begin(send, header, counter, place).await
         };

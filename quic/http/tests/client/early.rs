@@ -11,7 +11,8 @@ use std::{
 use axum::{Extension, Router, routing::get as on_get};
 use http::StatusCode;
 use hybriq::{
-    ConnectionError, Endpoint, SendStream, TransportConfig, fleet::Tickets, stage::Stage,
+    ConnectionError, Endpoint, SendStream, TransportConfig, fleet::Tickets, memory::ServerMemory,
+    stage::Stage,
 };
 use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
 use tokio::io::AsyncReadExt as _;
@@ -143,7 +144,9 @@ async fn settings_are_remembered_for_early_requests() {
     let endpoint = Endpoint::server("127.0.0.1:0", for_http3.accept_early_data()).unwrap();
     let address = endpoint.local_address();
     let builder = Client::builder().http3(Http3::Only);
-    let client = client_with(builder, config().offer_early_data());
+    let memory = ServerMemory::new();
+    let config = config().offer_early_data().server_memory(memory.clone());
+    let client = client_with(builder, config);
     let serves = async {
         let incoming = soon(endpoint.accept()).await.unwrap();
         let first = soon(incoming.accept()).await.unwrap();
@@ -189,6 +192,10 @@ async fn settings_are_remembered_for_early_requests() {
         matches!(&end, ConnectionError::Application { code: had, .. } if *had == code),
         "{end}"
     );
+    // They are in the memory of servers, and so in its file.
+    let saved = ServerMemory::from_bytes(&memory.to_bytes()).unwrap();
+    let server = saved.get(&saved.names()[0]).unwrap();
+    assert_eq!(server.settings(), Some(&TABLE[3..]));
 }
 
 /// Early requests do not wait for a path that is dead: they are sent again over TCP.

@@ -11,7 +11,7 @@ use hybriq::{
     events::{Event, Meta, PacketKind, Sampler, Subscriber},
     tls::CertificateCompression,
 };
-use hybriq_proto::wire::frame::Frame;
+use hybriq_proto::wire::frame::{Frame, FrameReader};
 
 /// Types of messages (RFC 8446 §4, RFC 8879 §4).
 const CERTIFICATE: u8 = 11;
@@ -50,8 +50,7 @@ impl Subscriber for Messages {
         if packet.kind != PacketKind::Handshake {
             return;
         }
-        let mut frames = packet.frames.iter();
-        while let Some((frame, _)) = frames.next_frame() {
+        for (frame, _) in FrameReader::new(packet.frames.payload()) {
             if let Frame::Crypto(crypto) = frame {
                 let mut sent = self.0.lock().unwrap();
                 sent.insert(crypto.offset, crypto.data.to_vec());

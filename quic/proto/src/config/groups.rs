@@ -196,3 +196,23 @@ impl ClientMemory {
         servers: None,
     };
 }
+
+/// What a server tells its clients beside TLS. `ServerConfig` makes it.
+///
+/// Exhaustive: a connection must heed every field.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct ServerTerms {
+    /// Time for which the server commits itself to post-quantum certificates.
+    pub commitment: Option<Duration>,
+    /// What the application tells clients that they rely on in 0-RTT data.
+    pub early_settings: Vec<u8>,
+}
+
+impl ServerTerms {
+    /// No commitment, and no settings.
+    pub const NONE: Self = Self {
+        commitment: None,
+        early_settings: Vec::new(),
+    };
+}

@@ -8,5 +8,7 @@ mod transport;
 pub use crate::owners::datagrams::{DatagramConfig, WhenFull};
 pub use application_codes::ApplicationCodes;
 pub(crate) use groups::PeerMigration;
+#[doc(hidden)]
+pub use groups::ServerTerms;
 pub use groups::{AckFrequency, AddressValidation, PathMemory};
 pub use transport::TransportConfig;

@@ -11,8 +11,8 @@ use hybriq_tls::EarlyDataPolicy;
 use super::{
     ApplicationCodes, PathMemory,
     groups::{
-        AckFrequency, Acks, ClientMemory, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken,
-        Timeouts,
+        AckFrequency, Acks, ClientMemory, Flight, FreeBits, Migration, Mtu, PeerMigration,
+        ServerTerms, Spoken, Timeouts,
     },
 };
 use crate::{
@@ -77,10 +77,7 @@ pub struct TransportConfig {
     pub(crate) subscriber: Option<Subscription>,
     pub(crate) sampler: Option<Sampling>,
     pub(crate) memory: ClientMemory,
-    /// Time for which a server commits itself to post-quantum certificates.
-    pub(crate) commitment: Option<Duration>,
-    /// What a server's application tells clients that they rely on in 0-RTT data.
-    pub(crate) early_settings: Vec<u8>,
+    pub(crate) server_terms: ServerTerms,
 }
 
 impl Default for TransportConfig {
@@ -142,8 +139,7 @@ impl TransportConfig {
             subscriber: None,
             sampler: None,
             memory: ClientMemory::NONE,
-            commitment: None,
-            early_settings: Vec::new(),
+            server_terms: ServerTerms::NONE,
         }
     }
 
@@ -163,21 +159,11 @@ impl TransportConfig {
         self
     }
 
-    /// Sets how long a server commits itself to post-quantum certificates; `ServerConfig` checks
-    /// that it can.
+    /// Sets what a server tells its clients beside TLS; `ServerConfig` has it.
     #[doc(hidden)]
     #[must_use]
-    pub const fn post_quantum_commitment(mut self, time: Option<Duration>) -> Self {
-        self.commitment = time;
-        self
-    }
-
-    /// Sets what a server's application tells clients that they rely on in 0-RTT data; `ServerConfig`
-    /// has it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn early_settings(mut self, settings: Vec<u8>) -> Self {
-        self.early_settings = settings;
+    pub fn server_terms(mut self, terms: ServerTerms) -> Self {
+        self.server_terms = terms;
         self
     }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use crate::wire::{
-    Reader,
-    frame::{Frame, FrameType},
+    frame::{FrameReader, FrameType},
     packet::{Kind as PacketKind, PacketNumber},
     udp::Ecn,
 };
@@ -68,7 +67,7 @@ impl<'a> Frames<'a> {
     /// frame closes the connection.
     pub const fn iter(&self) -> FramesIter<'a> {
         FramesIter {
-            payload: self.payload,
+            frames: FrameReader::new(self.payload),
         }
     }
 }
@@ -85,7 +84,7 @@ impl<'a> IntoIterator for &Frames<'a> {
 /// Reads the frames of a packet.
 #[derive(Clone)]
 pub struct FramesIter<'a> {
-    payload: &'a [u8],
+    frames: FrameReader<'a>,
 }
 
 impl std::fmt::Debug for FramesIter<'_> {
@@ -108,29 +107,11 @@ pub struct FrameInfo {
     pub stream: Option<u64>,
 }
 
-impl<'a> FramesIter<'a> {
-    /// Returns the next frame with all its fields, and its size in bytes.
-    pub fn next_frame(&mut self) -> Option<(Frame<'a>, usize)> {
-        if self.payload.is_empty() {
-            return None;
-        }
-        let mut reader = Reader::new(self.payload);
-        let Ok(frame) = Frame::decode(&mut reader) else {
-            self.payload = &[];
-            return None;
-        };
-        let rest = reader.rest();
-        let size = self.payload.len() - rest.len();
-        self.payload = rest;
-        Some((frame, size))
-    }
-}
-
 impl Iterator for FramesIter<'_> {
     type Item = FrameInfo;
 
     fn next(&mut self) -> Option<FrameInfo> {
-        let (frame, size) = self.next_frame()?;
+        let (frame, size) = self.frames.next()?;
         let (name, stream) = frame.in_qlog();
         Some(FrameInfo {
             ty: frame.frame_type(),

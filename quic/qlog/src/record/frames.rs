@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use hybriq_proto::{
-    events::{FramesIter, KeyLevel},
+    events::KeyLevel,
     wire::{
         error::Code,
         frame::{
-            Ack, ConnectionClose, Direction, Frame, FrameType, NewConnectionId, ResetStreamAt,
+            Ack, ConnectionClose, Direction, Frame, FrameReader, FrameType, NewConnectionId,
+            ResetStreamAt,
         },
     },
 };
@@ -24,12 +25,12 @@ const MOST: usize = 64;
 /// Writes the frames of a packet. Returns the number of frames left out.
 pub(crate) fn write(
     list: &mut List<'_>,
-    mut frames: FramesIter<'_>,
+    mut frames: FrameReader<'_>,
     schema: Schema,
     exponent: u8,
 ) -> usize {
     for _ in 0..MOST {
-        let Some((frame, size)) = frames.next_frame() else {
+        let Some((frame, size)) = frames.next() else {
             return 0;
         };
         list.object(|object| {

@@ -20,7 +20,7 @@ use hybriq_proto::{
         agreement::{EarlyData, Handshake},
     },
     stats::PathStats,
-    wire::{error::By, udp::Ecn},
+    wire::{error::By, frame::FrameReader, udp::Ecn},
 };
 use hybriq_tls::Side;
 
@@ -289,7 +289,8 @@ impl Recorder {
                 raw.uint("payload_length", packet.frames.payload().len() as u64);
             });
             data.list("frames", |list| {
-                omitted = frames::write(list, packet.frames.iter(), self.schema, exponent);
+                let frames = FrameReader::new(packet.frames.payload());
+                omitted = frames::write(list, frames, self.schema, exponent);
             });
             omitted
         };

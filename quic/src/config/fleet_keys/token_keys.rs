@@ -87,6 +87,8 @@ impl TokenKeys {
     }
 }
 
+// For programs that drive the core themselves: the trait is its, not this crate's.
+#[doc(hidden)]
 impl Keys for TokenKeys {
     fn ring(&self) -> Arc<Ring> {
         self.0

@@ -13,30 +13,6 @@ use metrics::SharedString;
 
 use super::report::{Common, Mark};
 
-const ACCEPTED: Metric = Metric::new(
-    "hybriq_connections_accepted_total",
-    "Connections of clients that were accepted; their handshakes begin.",
-);
-const INITIATED: Metric = Metric::new(
-    "hybriq_connections_initiated_total",
-    "Connections that this end began.",
-);
-const MIGRATIONS: Metric = Metric::new(
-    "hybriq_migrations_total",
-    "Changes of the path of a connection, by their outcome.",
-);
-
-/// All metrics of connections, besides those of their counters.
-pub(super) const METRICS: [Metric; 7] = [
-    ACCEPTED,
-    INITIATED,
-    Completed::METRIC,
-    Downgraded::METRIC,
-    Early::METRIC,
-    MIGRATIONS,
-    Closed::METRIC,
-];
-
 /// Times and phase of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::worker) struct Life {
@@ -53,36 +29,140 @@ pub(super) enum Phase {
 }
 
 /// A value of a metric: the labels that distinguish it from the others.
-trait Labels: PartialEq {
+trait Labels: PartialEq + Sized {
     const METRIC: Metric;
 
-    fn marks(&self) -> Vec<Mark>;
+    /// Returns the values that are published although nothing was counted.
+    fn always() -> Vec<Self> {
+        Vec::new()
+    }
+
+    fn marks(&self) -> Vec<Mark> {
+        Vec::new()
+    }
 }
 
 /// Counts of one metric by labels. There are few label values, whatever peers do.
 #[derive(Debug)]
-struct Tally<L>(Vec<(L, u64)>);
+struct Tally<L> {
+    counts: Vec<(L, u64)>,
+    /// The first of the counts, which are published even at 0.
+    always: usize,
+}
 
-impl<L> Default for Tally<L> {
+impl<L: Labels> Default for Tally<L> {
     fn default() -> Self {
-        Self(Vec::new())
+        let counts: Vec<_> = L::always().into_iter().map(|labels| (labels, 0)).collect();
+        Self {
+            always: counts.len(),
+            counts,
+        }
     }
 }
 
 impl<L: Labels> Tally<L> {
     fn add(&mut self, labels: L) {
-        match self.0.iter_mut().find(|(known, _)| *known == labels) {
+        match self.counts.iter_mut().find(|(known, _)| *known == labels) {
             Some((_, count)) => *count += 1,
-            None => self.0.push((labels, 1)),
+            None => self.counts.push((labels, 1)),
         }
     }
 
     /// Publishes the counts, and starts again from 0.
     fn publish(&mut self, common: &Common) {
-        for (labels, count) in self.0.iter_mut().filter(|(_, count)| *count > 0) {
-            let counter = common.counter(L::METRIC.name, &labels.marks());
-            counter.increment(mem::take(count));
+        for (index, (labels, count)) in self.counts.iter_mut().enumerate() {
+            if index < self.always || *count > 0 {
+                let counter = common.counter(L::METRIC.name, &labels.marks());
+                counter.increment(mem::take(count));
+            }
         }
+    }
+}
+
+/// Declares the metrics that are counted here: a field, and the type of its labels.
+macro_rules! tallies {
+    ($($field:ident: $labels:ty;)+) => {
+        #[derive(Debug, Default)]
+        struct Tallies {
+            $($field: Tally<$labels>,)+
+        }
+
+        impl Tallies {
+            fn publish(&mut self, common: &Common) {
+                $(self.$field.publish(common);)+
+            }
+        }
+
+        /// Returns all metrics of connections, besides those of their counters.
+        pub(super) fn metrics() -> impl Iterator<Item = Metric> {
+            [$(<$labels>::METRIC),+].into_iter()
+        }
+    };
+}
+
+tallies! {
+    accepted: Accepted;
+    initiated: Initiated;
+    completed: Completed;
+    early: Early;
+    downgraded: Downgraded;
+    migrations: Migration;
+    closed: Closed;
+}
+
+/// A connection of a client that was accepted.
+#[derive(Debug, PartialEq)]
+struct Accepted;
+
+impl Labels for Accepted {
+    const METRIC: Metric = Metric::new(
+        "hybriq_connections_accepted_total",
+        "Connections of clients that were accepted; their handshakes begin.",
+    );
+
+    fn always() -> Vec<Self> {
+        vec![Self]
+    }
+}
+
+/// A connection that this end began.
+#[derive(Debug, PartialEq)]
+struct Initiated;
+
+impl Labels for Initiated {
+    const METRIC: Metric = Metric::new(
+        "hybriq_connections_initiated_total",
+        "Connections that this end began.",
+    );
+
+    fn always() -> Vec<Self> {
+        vec![Self]
+    }
+}
+
+/// A change of the path of a connection, by its outcome.
+#[derive(Debug, PartialEq)]
+enum Migration {
+    Done,
+    Failed,
+}
+
+impl Labels for Migration {
+    const METRIC: Metric = Metric::new(
+        "hybriq_migrations_total",
+        "Changes of the path of a connection, by their outcome.",
+    );
+
+    fn always() -> Vec<Self> {
+        vec![Self::Done, Self::Failed]
+    }
+
+    fn marks(&self) -> Vec<Mark> {
+        let outcome = match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+        };
+        vec![("outcome", outcome.into())]
     }
 }
 
@@ -295,14 +375,7 @@ const fn who(by: By) -> &'static str {
 /// Counts of connections that are not yet published.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    accepted: u64,
-    initiated: u64,
-    migrated: u64,
-    migrations_failed: u64,
-    completed: Tally<Completed>,
-    early: Tally<Early>,
-    downgraded: Tally<Downgraded>,
-    closed: Tally<Closed>,
+    tallies: Tallies,
     sums: Sums,
     changed: bool,
 }
@@ -313,44 +386,48 @@ impl Counts {
         self.changed
     }
 
-    pub(super) const fn on_started(&mut self, side: Side) {
+    fn change(&mut self) -> &mut Tallies {
         self.changed = true;
+        &mut self.tallies
+    }
+
+    pub(super) fn on_started(&mut self, side: Side) {
         match side {
-            Side::Client => self.initiated += 1,
-            Side::Server => self.accepted += 1,
+            Side::Client => self.change().initiated.add(Initiated),
+            Side::Server => self.change().accepted.add(Accepted),
         }
     }
 
     pub(super) fn on_handshake(&mut self, side: Side, handshake: &Handshake) {
-        self.changed = true;
-        self.completed.add(Completed::new(side, handshake));
+        let tallies = self.change();
+        tallies.completed.add(Completed::new(side, handshake));
         if let Some(downgrade) = &handshake.downgrade {
-            self.downgraded.add(Downgraded::new(*downgrade, "reported"));
+            let reported = Downgraded::new(*downgrade, "reported");
+            tallies.downgraded.add(reported);
         }
         let outcome = match handshake.early_data {
             EarlyData::None => return,
             EarlyData::Accepted => "accepted",
             EarlyData::Rejected => "rejected",
         };
-        self.early.add(Early { side, outcome });
+        tallies.early.add(Early { side, outcome });
     }
 
-    pub(super) const fn on_path_changed(&mut self) {
-        self.changed = true;
-        self.migrated += 1;
+    pub(super) fn on_path_changed(&mut self) {
+        self.change().migrations.add(Migration::Done);
     }
 
-    pub(super) const fn on_path_failed(&mut self) {
-        self.changed = true;
-        self.migrations_failed += 1;
+    pub(super) fn on_path_failed(&mut self) {
+        self.change().migrations.add(Migration::Failed);
     }
 
     pub(super) fn on_closed(&mut self, life: &Life, error: Option<&ConnectionError>) {
-        self.changed = true;
+        let tallies = self.change();
         if let Some(ConnectionError::Downgraded(downgrade)) = error {
-            self.downgraded.add(Downgraded::new(*downgrade, "refused"));
+            let refused = Downgraded::new(*downgrade, "refused");
+            tallies.downgraded.add(refused);
         }
-        self.closed.add(Closed::new(life, error));
+        tallies.closed.add(Closed::new(life, error));
     }
 
     pub(super) fn on_stats(&mut self, stats: &ConnectionStats) {
@@ -358,26 +435,7 @@ impl Counts {
     }
 
     pub(super) fn publish(&mut self, common: &Common) {
-        let outcome = |outcome: &'static str| [("outcome", outcome.into())];
-        for (metric, marks, count) in [
-            (ACCEPTED, None, &mut self.accepted),
-            (INITIATED, None, &mut self.initiated),
-            (MIGRATIONS, Some(outcome("done")), &mut self.migrated),
-            (
-                MIGRATIONS,
-                Some(outcome("failed")),
-                &mut self.migrations_failed,
-            ),
-        ] {
-            let marks = marks.as_ref().map_or(&[][..], |marks| marks);
-            common
-                .counter(metric.name, marks)
-                .increment(mem::take(count));
-        }
-        self.completed.publish(common);
-        self.early.publish(common);
-        self.downgraded.publish(common);
-        self.closed.publish(common);
+        self.tallies.publish(common);
         self.sums.publish(common);
         self.changed = false;
     }

@@ -48,8 +48,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     EndpointStats::default().metrics(|metric, label, _| add(metric, label, ""));
     let ended = " Of connections that ended.";
     ConnectionStats::default().metrics(|metric, label, _| add(metric, label, ended));
-    for metric in connections::METRICS.iter().chain([&census::MEMORY]) {
-        add(metric, None, "");
+    for metric in connections::metrics().chain([census::MEMORY]) {
+        add(&metric, None, "");
     }
     for metric in all {
         let (name, unit, help) = (metric.name.into(), Some(unit(metric.name)), metric.help());
@@ -58,7 +58,7 @@ pub(super) fn describe(recorder: &dyn Recorder) {
             Kind::Gauge => recorder.describe_gauge(name, unit, help),
         }
     }
-    for metric in Histograms::METRICS {
+    for metric in Histograms::metrics() {
         let unit = Some(unit(metric.name));
         recorder.describe_histogram(metric.name.into(), unit, metric.help.into());
     }

@@ -54,52 +54,51 @@ impl Common {
     }
 }
 
-const TURNS: Metric = Metric::new(
-    "hybriq_turn_seconds",
-    "Time that a worker works before it looks for new datagrams again.",
-);
-const YIELDS: Metric = Metric::new(
-    "hybriq_yield_seconds",
-    "Time that a worker waits in a turn for tasks of the application that share its thread.",
-);
-const DEPTHS: Metric = Metric::new(
-    "hybriq_queue_depth",
-    "Messages from applications and other workers that a worker finds in a turn, if any.",
-);
-const HANDSHAKES: Metric = Metric::new(
-    "hybriq_handshake_seconds",
-    "Time from the start of a connection to the end of its handshake.",
-);
-const LIFETIMES: Metric = Metric::new("hybriq_connection_seconds", "Lifetime of a connection.");
-const RTTS: Metric = Metric::new(
-    "hybriq_connection_rtt_seconds",
-    "Smoothed round-trip time at the end of a connection.",
-);
-
-/// Histograms of a worker and its connections.
-pub(super) struct Histograms {
-    pub(super) turns: Histogram,
-    pub(super) yields: Histogram,
-    pub(super) depths: Histogram,
-    /// Handshakes as a client, and as a server.
-    pub(super) handshakes: [Histogram; 2],
-    pub(super) lifetimes: Histogram,
-    pub(super) rtts: Histogram,
+/// Labels of what a histogram is of.
+#[derive(Clone, Copy)]
+pub(super) struct Scopes<'a> {
+    pub(super) endpoint: &'a Common,
+    pub(super) worker: &'a Common,
 }
 
-impl Histograms {
-    pub(super) const METRICS: [Metric; 6] = [TURNS, YIELDS, DEPTHS, HANDSHAKES, LIFETIMES, RTTS];
-
-    pub(super) fn new(endpoint: &Common, worker: &Common) -> Self {
-        let handshake =
-            |role: &'static str| endpoint.histogram(HANDSHAKES.name, &[("role", role.into())]);
-        Self {
-            turns: worker.histogram(TURNS.name, &[]),
-            yields: worker.histogram(YIELDS.name, &[]),
-            depths: worker.histogram(DEPTHS.name, &[]),
-            handshakes: ["client", "server"].map(handshake),
-            lifetimes: endpoint.histogram(LIFETIMES.name, &[]),
-            rtts: endpoint.histogram(RTTS.name, &[]),
+/// Declares the histograms: a field, what it is of, its name and its meaning. Those by role are one for
+/// each side.
+macro_rules! histograms {
+    ($($field:ident: $of:ident $(by $role:ident)? => $name:literal, $help:literal;)+) => {
+        /// Histograms of a worker and its connections.
+        pub(super) struct Histograms {
+            $(pub(super) $field: histograms!(@type $($role)?),)+
         }
-    }
+
+        impl Histograms {
+            pub(super) fn metrics() -> impl Iterator<Item = Metric> {
+                [$(Metric::new($name, $help)),+].into_iter()
+            }
+
+            pub(super) fn new(scopes: Scopes<'_>) -> Self {
+                Self { $($field: histograms!(@new scopes.$of, $name, $($role)?),)+ }
+            }
+        }
+    };
+
+    (@type) => { Histogram };
+    (@type role) => { [Histogram; 2] };
+    (@new $of:expr, $name:literal,) => { $of.histogram($name, &[]) };
+    (@new $of:expr, $name:literal, role) => {
+        ["client", "server"].map(|role| $of.histogram($name, &[("role", role.into())]))
+    };
+}
+
+histograms! {
+    turns: worker => "hybriq_turn_seconds",
+        "Time that a worker works before it looks for new datagrams again.";
+    yields: worker => "hybriq_yield_seconds",
+        "Time that a worker waits in a turn for tasks of the application that share its thread.";
+    depths: worker => "hybriq_queue_depth",
+        "Messages from applications and other workers that a worker finds in a turn, if any.";
+    handshakes: endpoint by role => "hybriq_handshake_seconds",
+        "Time from the start of a connection to the end of its handshake.";
+    lifetimes: endpoint => "hybriq_connection_seconds", "Lifetime of a connection.";
+    rtts: endpoint => "hybriq_connection_rtt_seconds",
+        "Smoothed round-trip time at the end of a connection.";
 }

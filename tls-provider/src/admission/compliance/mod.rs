@@ -181,9 +181,9 @@ impl ServerOptions {
         note_change(profile, self.change_rustls.is_some(), problems);
         let mut options = self.clone();
         options.shared.apply_profile(problems);
-        for (_, wanted) in &mut options.key_exchange_for {
-            if let Some(policy) = problems.note(policy(profile, wanted)) {
-                *wanted = policy;
+        for named in &mut options.key_exchange_for {
+            if let Some(policy) = problems.note(policy(profile, &named.policy)) {
+                named.policy = policy;
             }
         }
         options.client_auth = match &self.client_auth {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::{cursor::MAX_ITEMS, *};
 
 fn vector8(body: &[u8]) -> Vec<u8> {
     [&[body.len() as u8], body].concat()

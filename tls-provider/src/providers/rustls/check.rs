@@ -17,8 +17,8 @@ use crate::{ClientOptions, ServerOptions, Suite};
 pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
     problems.note(groups::of_policy(&options.shared.key_exchange));
-    for (_, policy) in &options.key_exchange_for {
-        problems.note(groups::of_policy(policy));
+    for named in &options.key_exchange_for {
+        problems.note(groups::of_policy(&named.policy));
     }
     problems.note(options.shared.key_log.open());
     problems.note(Compression::new(&options.shared.compression, 1));

@@ -26,8 +26,8 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
         &options.shared.key_exchange,
         suites,
     ));
-    for (_, key_exchange) in &options.key_exchange_for {
-        problems.note(policy::under(options.shared.profile, key_exchange, suites));
+    for named in &options.key_exchange_for {
+        problems.note(policy::under(options.shared.profile, &named.policy, suites));
     }
     check_alpn(&options.shared.alpn, problems);
     problems.note_identities(&options.identities, config::chain);

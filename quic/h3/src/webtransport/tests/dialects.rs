@@ -24,9 +24,9 @@ fn peer(others: &[(u64, u64)]) -> Settings {
 
 fn terms(others: &[(u64, u64)]) -> (Dialect, Option<Windows>) {
     let terms = Terms::of(Server, OWN, &peer(others)).unwrap();
-    let flow = terms.flow.map(|(own, peer)| {
-        assert_eq!(own, OWN);
-        peer
+    let flow = terms.flow.map(|windows| {
+        assert_eq!(windows.own, OWN);
+        windows.peer
     });
     (terms.dialect, flow)
 }

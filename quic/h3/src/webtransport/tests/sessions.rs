@@ -5,7 +5,7 @@ use hybriq_proto::Direction::{Bidi, Uni};
 
 use crate::{
     error::{Code, Scope, Violation},
-    webtransport::{Capsule, Decoder, Dialect, Event, Session, Terms, Windows},
+    webtransport::{Capsule, Decoder, Dialect, Event, FlowControl, Session, Terms, Windows},
 };
 
 const OWN: Windows = Windows {
@@ -23,7 +23,10 @@ const PEER: Windows = Windows {
 fn session() -> Session {
     Session::new(Terms {
         dialect: Dialect::Draft15,
-        flow: Some((OWN, PEER)),
+        flow: Some(FlowControl {
+            own: OWN,
+            peer: PEER,
+        }),
     })
 }
 

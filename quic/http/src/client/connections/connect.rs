@@ -13,6 +13,7 @@ use std::{
 
 use hybriq::{
     ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError,
+    memory::ServerKey,
     tls::{EarlyData, SupportedGroups},
 };
 use tokio::{sync::watch, time::Instant};
@@ -61,7 +62,6 @@ pub(in crate::client) struct Quic {
     pub(in crate::client) config: ClientConfig,
     pub(in crate::client) endpoint: Mutex<Option<Endpoint>>,
     pub(in crate::client) reserved: Reserved,
-    pub(in crate::client) remembered: Arc<Remembered>,
 }
 
 impl Quic {
@@ -473,8 +473,10 @@ impl Attempt<'_> {
             place: self.place.clone(),
             header_list: self.shared.tcp.header_list,
             reserved: self.shared.quic.reserved,
-            remembered: self.shared.quic.remembered.clone(),
-            host: self.origin.host().to_owned(),
+            remembered: Remembered {
+                servers: self.shared.quic.config.servers(),
+                server: ServerKey::new(self.origin.host()),
+            },
         }
     }
 }

@@ -1,12 +1,12 @@
 //! A connection of HTTP/3.
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use http::Version;
+use hybriq::memory::{ServerKey, ServerRecord, ServerStore};
 use hybriq_h3::{Code, Settings};
 use tokio::sync::watch;
 
@@ -19,9 +19,6 @@ use crate::{
 
 /// Capacity of a dynamic table, in bytes.
 const TABLE: u64 = 4096;
-
-/// Servers whose settings are remembered.
-const MOST_REMEMBERED: usize = 64;
 
 /// A connection of HTTP/3.
 pub(in crate::client) struct Connection {
@@ -89,35 +86,43 @@ pub(in crate::client) struct New {
     pub(in crate::client) place: Origin,
     pub(in crate::client) header_list: u64,
     pub(in crate::client) reserved: Reserved,
-    pub(in crate::client) remembered: Arc<Remembered>,
-    /// The host of the server, by which its tickets are kept.
-    pub(in crate::client) host: String,
+    pub(in crate::client) remembered: Remembered,
 }
 
-/// Settings of servers on their last connections, by their hosts, the newest last: 0-RTT data is sent by them (RFC 9114
+/// The settings of a server on its last connection, in the memory of servers: 0-RTT data is sent by them (RFC 9114
 /// §7.2.4.2).
-#[derive(Debug, Default)]
-pub(in crate::client) struct Remembered(Mutex<VecDeque<(String, Settings)>>);
+pub(in crate::client) struct Remembered {
+    pub(in crate::client) servers: Arc<dyn ServerStore>,
+    /// The server, by the name under which its tickets are kept.
+    pub(in crate::client) server: ServerKey,
+}
 
 impl Remembered {
-    fn get(&self, host: &str) -> Option<Settings> {
-        let all = self.lock();
-        let mut all = all.iter();
-        let (_, settings) = all.find(|(known, _)| known == host)?;
-        Some(settings.clone())
+    fn get(&self) -> Option<Settings> {
+        let mut found = None;
+        self.servers.read(&self.server, &mut |record| {
+            found = record
+                .settings()
+                .and_then(|bytes| Settings::read(bytes).ok());
+        });
+        found
     }
 
-    fn put(&self, host: String, settings: Settings) {
-        let mut all = self.lock();
-        all.retain(|(known, _)| *known != host);
-        if all.len() == MOST_REMEMBERED {
-            all.pop_front();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is remembered of servers ends by the wall clock"
+    )]
+    fn put(&self, settings: &Settings) {
+        let (mut bytes, mut is_known) = (Vec::new(), false);
+        settings.write(&mut bytes);
+        self.servers.read(&self.server, &mut |record| {
+            is_known = record.settings().unwrap_or_default() == bytes;
+        });
+        if is_known {
+            return;
         }
-        all.push_back((host, settings));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Settings)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let put = &mut |record: &mut ServerRecord| record.put_settings(&bytes);
+        self.servers.change(SystemTime::now(), &self.server, put);
     }
 }
 
@@ -131,7 +136,7 @@ pub(in crate::client) async fn start(
     setup.tables(TABLE);
     setup.reserved(new.reserved);
     if matches!(transport, Transport::Early(_)) {
-        setup.config.remembered = new.remembered.get(&new.host);
+        setup.config.remembered = new.remembered.get();
     }
     let link = Link::begin(transport, setup).await?;
     let usage = new.usage.clone();
@@ -144,7 +149,7 @@ pub(in crate::client) async fn start(
     let told = link.clone();
     let learn = async move {
         let settings = told.peer_settings().await;
-        new.remembered.put(new.host, settings);
+        new.remembered.put(&settings);
     };
     Ok((connection, drive(link, usage, idle, learn)))
 }

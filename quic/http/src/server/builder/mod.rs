@@ -1,7 +1,6 @@
 //! Settings of servers.
 
 mod alt_svc;
-mod settings;
 mod sockets;
 mod worst_case;
 
@@ -12,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{EndpointBuilder, ServerConfig};
+use hybriq::{
+    EndpointBuilder, ServerConfig, Workers,
+    fleet::{CidGenerator, FleetKeys},
+};
 
 use self::sockets::{Protocols, Sockets};
 use super::{
@@ -225,7 +227,7 @@ impl ServerBuilder {
         let (endpoint, settings) = self.configured(config)?;
         let tcp = sockets::adopt(tcp.into_iter().collect(), self.protocols)?;
         let endpoint = endpoint.bind_sockets(udp)?;
-        self.start((endpoint, tcp), settings)
+        self.start(Sockets { endpoint, tcp }, settings)
     }
 
     /// Creates the server on the sockets of a service manager such as systemd, with as many workers as it passed UDP
@@ -323,7 +325,8 @@ impl ServerBuilder {
         zero.map_or(Ok(()), |(setting, _)| Err(BindError::NoTime(setting)))
     }
 
-    fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {
+    fn start(self, sockets: Sockets, settings: Settings) -> Result<Server, BindError> {
+        let Sockets { endpoint, tcp } = sockets;
         let has = |port| {
             let mut addresses = tcp.iter().filter_map(|listener| listener.local_addr().ok());
             addresses.any(|address| address.port() == port)
@@ -343,4 +346,40 @@ impl ServerBuilder {
             tcp,
         })
     }
+}
+
+/// Writes setters that pass their value on to the builder of the endpoint, whose documentation says what it means.
+macro_rules! endpoint_setters {
+    ($($(#[$attribute:meta])* $name:ident($value:ident: $type:ty), $what:literal;)*) => {
+        impl ServerBuilder {
+            $(
+                #[doc = $what]
+                #[doc = ""]
+                #[doc = concat!(
+                    "The same as [`EndpointBuilder::", stringify!($name), "`](hybriq::EndpointBuilder::",
+                    stringify!($name), "), which see."
+                )]
+                $(#[$attribute])*
+                #[must_use]
+                pub fn $name(mut self, $value: $type) -> Self {
+                    self.endpoint = self.endpoint.$name($value);
+                    self
+                }
+            )*
+        }
+    };
+}
+
+endpoint_setters! {
+    workers(workers: impl Into<Workers>), "Sets the number of QUIC workers. Default: 1.";
+    fleet_keys(keys: &FleetKeys), "Sets the keys of tokens and resets, which processes and machines of one service share. \
+        Session tickets have theirs from [`ServerConfig::tickets`](hybriq::ServerConfig::tickets). Default: random keys.";
+    cid_generator(generator: impl CidGenerator + 'static), "Sets the generator of QUIC connection ids. Default: random ids \
+        of 8 bytes.";
+    max_connections(connections: usize), "Sets the largest number of QUIC connections at once; \
+        [`Limits::tcp_connections`](crate::Limits::tcp_connections) bounds those over TCP. Default: no limit.";
+    name(name: impl Into<Arc<str>>), "Sets the name of the server in metrics (feature `metrics`) and traces. Default: \
+        none.";
+    #[cfg(feature = "qlog")]
+    qlog(qlog: &hybriq::qlog::Qlog), "Logs the QUIC connections for tools such as qvis. Default: none.";
 }

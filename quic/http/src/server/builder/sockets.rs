@@ -111,7 +111,10 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 /// Sockets of a server: its endpoint, and its TCP listeners.
-pub(super) type Sockets = (Endpoint, Vec<Arc<Listener>>);
+pub(super) struct Sockets {
+    pub(super) endpoint: Endpoint,
+    pub(super) tcp: Vec<Arc<Listener>>,
+}
 
 /// Creates the endpoint and the listener on the same port.
 pub(super) fn bind(
@@ -120,7 +123,10 @@ pub(super) fn bind(
     protocols: Protocols,
 ) -> Result<Sockets, BindError> {
     if protocols == Protocols::Http3Only {
-        return Ok((endpoint.bind(address)?, Vec::new()));
+        return Ok(Sockets {
+            endpoint: endpoint.bind(address)?,
+            tcp: Vec::new(),
+        });
     }
     let addresses: Vec<_> = address
         .to_socket_addrs()
@@ -149,7 +155,10 @@ pub(super) fn bind(
     let address = listener.local_addr().map_err(tcp_error)?;
     let endpoint = endpoint.bind(address)?;
     let listener = Listener::from_std(listener).map_err(tcp_error)?;
-    Ok((endpoint, vec![Arc::new(listener)]))
+    Ok(Sockets {
+        endpoint,
+        tcp: vec![Arc::new(listener)],
+    })
 }
 
 /// Uses TCP listeners from outside.
@@ -207,7 +216,10 @@ pub(super) async fn take_over_or_bind(
         // The earlier process had none.
         (Protocols::All, true) => vec![listen(&[endpoint.local_address()])?],
     };
-    Ok((endpoint, adopt(listeners, protocols)?))
+    Ok(Sockets {
+        endpoint,
+        tcp: adopt(listeners, protocols)?,
+    })
 }
 
 const UNSPECIFIED: SocketAddr =

@@ -31,7 +31,7 @@ pub(super) use memory::{
     Memory, QUIC_CONNECTION, Share,
 };
 pub(super) use orders::{Cause, Order};
-pub(super) use proxy::ProxyError;
+pub(super) use proxy::{Addresses, ProxyError};
 pub use proxy::{ProxyNetworkError, ProxyProtocol};
 pub(super) use standing::{Admission, LATE, Standing};
 

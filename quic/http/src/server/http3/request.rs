@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
-};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hybriq::StreamId;
-use hybriq_h3::{Code, Priority, Protocol, Scope, priority, response_priority};
+use hybriq_h3::{Code, Priority, Protocol, Scope, priority, qpack::FieldRef, response_priority};
 
 use super::{
     answers::Inbox,
@@ -43,7 +41,7 @@ pub(super) async fn answer<A: App>(requests: Inbox<(Running, Stream)>, app: A) {
 async fn answer_one<A: App>(running: &mut Running, request: Stream, app: &A) {
     let Running(quic, share) = running;
     let limits = &quic.shared.limits;
-    let (mut send, mut recv) = request.into_request(&quic.link);
+    let Arrived { mut send, mut recv } = request.into_request(&quic.link);
     let head = within(limits.header_time, |cx| recv.poll_head(cx)).await;
     let mut request = match head {
         Ok(Ok(request)) => request,
@@ -104,7 +102,7 @@ async fn answer_one<A: App>(running: &mut Running, request: Stream, app: &A) {
                 let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {
-                    let stream = (send, recv);
+                    let stream = Arrived { send, recv };
                     Box::pin(tunnel(quic, established, stream, offer, response)).await;
                 }
             }
@@ -197,7 +195,7 @@ async fn tunnel<B>(
     B: http_body::Body<Error: Into<BoxError>>,
 {
     let answered = offer.answered(quic, established, stream, response).await;
-    if let Err(((mut send, mut recv), response)) = answered {
+    if let Err((Arrived { mut send, mut recv }, response)) = answered {
         let to = Destination {
             quic,
             established: Some(established),
@@ -214,7 +212,8 @@ async fn tunnel<B>(
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
     let _answer = quic.on_answer(send.id(), None);
-    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, &b"1"[..]));
+    let later =
+        (status == StatusCode::SERVICE_UNAVAILABLE).then_some(FieldRef::new(b"retry-after", b"1"));
     send_status(send, status, later).await;
 }
 
@@ -261,7 +260,7 @@ async fn with_interims<T>(
     };
     for interim in interims.end() {
         // They are sent with the response.
-        let _ = send.response(interim.status(), interim.headers(), &[]);
+        let _ = send.response(interim.status(), interim.headers(), []);
     }
     response
 }
@@ -271,7 +270,7 @@ async fn pass_on(interims: &Interims, send: &mut Send) -> Infallible {
     loop {
         let (interim, ()) = interims.next().await.into_parts();
         // One that the client does not accept is no loss, and others find out that the client is gone.
-        let _ = send.response(interim.status, &interim.headers, &[]);
+        let _ = send.response(interim.status, &interim.headers, []);
         let _ = send.flush().await;
     }
 }

@@ -7,12 +7,12 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{self, CONTENT_LENGTH, DATE},
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{self, DATE},
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::Code;
+use hybriq_h3::{Code, qpack::FieldRef};
 
 use super::connection::{Established, Quic};
 use crate::{
@@ -34,6 +34,11 @@ pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
     } else {
         clock::date()
     }
+}
+
+/// Returns the field of a date.
+pub(super) fn date_field(date: &HeaderValue) -> FieldRef<'_> {
+    FieldRef::new(b"date", date.as_bytes())
 }
 
 /// Returns the value of a field that is a number, written into the end of `digits`.
@@ -112,10 +117,12 @@ where
     }
     let mut digits = [0; 20];
     let length = content.missing_length;
-    let length = length.map(|length| (CONTENT_LENGTH, write_number(length, &mut digits)));
+    let length = length.map(|length| write_number(length, &mut digits));
+    let length = length.map(|length| FieldRef::new(b"content-length", length));
     let date = date(&parts.headers);
-    let date = date.as_ref().map(|date| (DATE, date.as_bytes()));
-    if let Err(error) = send.response(parts.status, &parts.headers, &[length, date]) {
+    let date = date.as_ref().map(date_field);
+    let extra = length.into_iter().chain(date);
+    if let Err(error) = send.response(parts.status, &parts.headers, extra) {
         // The client does not take such a response, but may take another one.
         send_status(send, StatusCode::INTERNAL_SERVER_ERROR, None).await;
         return Err(error.into());
@@ -214,12 +221,8 @@ where
 }
 
 /// Sends a response without a body. The client may be gone, or accept no response at all.
-pub(super) async fn send_status(
-    send: &mut Send,
-    status: StatusCode,
-    field: Option<(HeaderName, &[u8])>,
-) {
-    match send.response(status, &HeaderMap::new(), &[field]) {
+pub(super) async fn send_status(send: &mut Send, status: StatusCode, field: Option<FieldRef<'_>>) {
+    match send.response(status, &HeaderMap::new(), field) {
         Ok(()) => drop(Box::pin(send.finish()).await),
         Err(_) => send.reset(Code::H3_INTERNAL_ERROR),
     }

@@ -21,7 +21,7 @@ use crate::{
         },
         state::{GOAWAY_PAUSE, Phase, Shared},
     },
-    versions::http3::{Requests, Stream, StreamError},
+    versions::http3::{Arrived, Requests, Stream, StreamError},
 };
 
 /// First stream that the first GOAWAY does not allow: none (RFC 9114 §5.2).
@@ -270,7 +270,7 @@ async fn refuse_all(quic: &Quic, mut requests: Requests) -> StreamError {
 
 /// Refuses a request unprocessed: the client may send it again on another connection.
 fn refuse(quic: &Quic, request: Stream) {
-    let (mut send, mut recv) = request.into_request(&quic.link);
+    let Arrived { mut send, mut recv } = request.into_request(&quic.link);
     send.reset(Code::H3_REQUEST_REJECTED);
     recv.stop(Code::H3_REQUEST_REJECTED);
 }

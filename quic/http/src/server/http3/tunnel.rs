@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use http::{
     HeaderValue, Request, Response, StatusCode,
-    header::{ALT_SVC, CONTENT_LENGTH, DATE},
+    header::{ALT_SVC, CONTENT_LENGTH},
 };
 use hybriq::StreamId;
 use hybriq_h3::{
@@ -14,7 +14,7 @@ use hybriq_h3::{
 
 use super::{
     connection::{Established, Quic},
-    response::date,
+    response::{date, date_field},
 };
 use crate::{
     Body, Upgraded,
@@ -158,11 +158,11 @@ impl Offer {
         mut self,
         quic: &Quic,
         established: &Established,
-        (mut send, recv): Arrived,
+        stream: Arrived,
         mut response: Response<B>,
     ) -> Result<(), (Arrived, Response<B>)> {
         if !response.status().is_success() {
-            return Err(((send, recv), response));
+            return Err((stream, response));
         }
         let mut line = None;
         if self.give.is_closed() {
@@ -172,9 +172,10 @@ impl Offer {
             if line.is_none() {
                 // Whatever answered does not know the protocol (RFC 9220 §3).
                 *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
-                return Err(((send, recv), response));
+                return Err((stream, response));
             }
         }
+        let Arrived { mut send, recv } = stream;
         let headers = response.headers_mut();
         // RFC 9110 §9.3.6.
         headers.remove(CONTENT_LENGTH);
@@ -189,9 +190,9 @@ impl Offer {
         }
         headers.remove(ALT_SVC);
         let date = date(headers);
-        let date = date.as_ref().map(|date| (DATE, date.as_bytes()));
+        let date = date.as_ref().map(date_field);
         if send
-            .response(response.status(), response.headers(), &[date])
+            .response(response.status(), response.headers(), date)
             .is_err()
         {
             return Ok(());

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     pin::{Pin, pin},
     sync::{Arc, Weak},
     time::Duration,
@@ -35,8 +34,8 @@ use crate::{
     server::{
         App, BoxError,
         connections::{
-            Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order, ProxyError,
-            ProxyProtocol,
+            Account, Addresses, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order,
+            ProxyError, ProxyProtocol,
         },
         fields,
         state::{Connect, Features, GOAWAY_PAUSE, Hints, Phase, Shared},
@@ -142,8 +141,11 @@ async fn serve<A: App>(
     if let Err(error) = keep_alive(&stream, silence(&shared.limits, shared.features)) {
         tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
-    let addresses = (stream.peer_addr()?, stream.local_addr()?);
-    let (address, local_address) = named(shared, addresses, &mut stream).await?;
+    let socket = Addresses {
+        client: stream.peer_addr()?,
+        server: stream.local_addr()?,
+    };
+    let addresses = named(shared, socket, &mut stream).await?;
     let limits = &shared.limits;
     let settings = shared.settings();
     let handshake = handshake(shared, &settings.tls, stream);
@@ -152,7 +154,7 @@ async fn serve<A: App>(
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let version = if is_h2 { Over::Http2 } else { Over::Http1 };
-    let activity = Activity::new(address, version, limits, &shared.watch);
+    let activity = Activity::new(addresses.client, version, limits, &shared.watch);
     // It has an account of its own now.
     drop(arriving);
     let watched: Weak<Activity> = Arc::downgrade(&activity);
@@ -174,8 +176,8 @@ async fn serve<A: App>(
         let is_misdirected = names_one_host && !hosts.serve(&request, &tls);
         let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
-            address,
-            local_address,
+            address: addresses.client,
+            local_address: addresses.server,
             version: request.version(),
             tls: tls.clone(),
             early: false,
@@ -393,12 +395,14 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 /// Returns the addresses of the client and of the server, which a proxy in front of the listener may name.
 async fn named(
     shared: &Shared,
-    (peer, local): (SocketAddr, SocketAddr),
+    socket: Addresses,
     stream: &mut TcpStream,
-) -> Result<(SocketAddr, SocketAddr), BoxError> {
-    let is_here = |proxies: &&ProxyProtocol| proxies.port().is_none_or(|port| port == local.port());
+) -> Result<Addresses, BoxError> {
+    let peer = socket.client;
+    let is_of = |port| port == socket.server.port();
+    let is_here = |proxies: &&ProxyProtocol| proxies.port().is_none_or(is_of);
     let Some(proxies) = shared.proxies.iter().find(is_here) else {
-        return Ok((peer, local));
+        return Ok(socket);
     };
     let read = tokio::time::timeout(shared.limits.header_time, proxies.read(peer, stream));
     let read = tokio::select! {
@@ -407,7 +411,7 @@ async fn named(
         () = shared.phase(Phase::Draining) => return Err(Cause::Shutdown.into()),
     };
     match read {
-        Ok(named) => Ok(named.unwrap_or((peer, local))),
+        Ok(named) => Ok(named.unwrap_or(socket)),
         Err(error) => {
             if shared.watch.may_log() {
                 tracing::warn!(%peer, %error, "closing a TCP connection");

@@ -29,6 +29,7 @@ use crate::{Peer, Tls};
 
 /// The decision about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Decision {
     /// The client may reach it.
     Allow,

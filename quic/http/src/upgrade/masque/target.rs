@@ -24,6 +24,8 @@ pub struct Target {
 }
 
 /// A host by name or address.
+///
+/// Exhaustive: RFC 9298 §3 has no other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A name, for the resolver of the proxy.

@@ -31,7 +31,10 @@ type Opening =
 pub(super) struct Few<F>(Option<FuturesUnordered<F>>);
 
 /// The halves of the stream of a request.
-pub(crate) type Arrived = (Send, Recv<Request<()>>);
+pub(crate) struct Arrived {
+    pub(crate) send: Send,
+    pub(crate) recv: Recv<Request<()>>,
+}
 
 /// A stream that may be a request, or belong to a session.
 pub(crate) struct Stream {
@@ -90,7 +93,8 @@ impl Requests {
                     }
                 }
                 accepted = self.link.transport.accept_bidi() => {
-                    if let Some(request) = self.on_accepted(accepted?)? {
+                    let (send, recv) = accepted?;
+                    if let Some(request) = self.on_accepted(Stream::new(send, recv))? {
                         return Ok(request);
                     }
                 }
@@ -112,17 +116,16 @@ impl Requests {
         }
         let accepted = pin!(self.link.transport.accept_bidi()).poll(&mut cx);
         match accepted {
-            Poll::Ready(accepted) => self.on_accepted(accepted?),
+            Poll::Ready(accepted) => {
+                let (send, recv) = accepted?;
+                self.on_accepted(Stream::new(send, recv))
+            }
             Poll::Pending => Ok(None),
         }
     }
 
     /// Returns a stream that was accepted, if it is a request.
-    fn on_accepted(
-        &mut self,
-        (send, recv): (SendStream, RecvStream),
-    ) -> Result<Option<Stream>, StreamError> {
-        let mut stream = Stream::new(send, recv);
+    fn on_accepted(&mut self, mut stream: Stream) -> Result<Option<Stream>, StreamError> {
         if self.link.sessions.is_none() {
             return Ok(Some(stream));
         }
@@ -159,8 +162,10 @@ impl Stream {
             Some(receiver) => *receiver,
             None => Receiver::request(self.recv.id()),
         };
-        let recv = Recv::new(self.recv, receiver, link.clone());
-        (Send::new(self.send, link.clone()), recv)
+        Arrived {
+            send: Send::new(self.send, link.clone()),
+            recv: Recv::new(self.recv, receiver, link.clone()),
+        }
     }
 
     /// Waits for the first bytes of the stream, and refuses one on which they do not arrive in time. Gives a stream

@@ -8,9 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hybriq::{SendStream, StreamId, WriteError};
-use hybriq_h3::{Code, Receiver, put_data_head};
+use hybriq_h3::{Code, Receiver, put_data_head, qpack::FieldRef};
 
 use super::{Link, Recv, StreamError};
 
@@ -106,11 +106,11 @@ impl Send {
     ///
     /// # Errors
     /// The client takes no fields of this size.
-    pub(crate) fn response(
+    pub(crate) fn response<'f>(
         &mut self,
         status: StatusCode,
-        fields: &HeaderMap,
-        extra: &[Option<(HeaderName, &[u8])>],
+        fields: &'f HeaderMap,
+        extra: impl IntoIterator<Item = FieldRef<'f>>,
     ) -> Result<(), StreamError> {
         // Most heads are short, and so is what follows some of them.
         if self.held.capacity() == 0 {

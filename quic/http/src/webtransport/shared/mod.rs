@@ -71,6 +71,20 @@ pub(super) struct Shared {
     changed: Notify,
 }
 
+/// A sending end that was opened.
+#[derive(Clone, Copy)]
+pub(super) struct SendEnd {
+    id: StreamId,
+    /// Size of the header.
+    header: u64,
+}
+
+impl SendEnd {
+    pub(super) const fn new(id: StreamId, header: u64) -> Self {
+        Self { id, header }
+    }
+}
+
 /// A sending end.
 #[derive(Clone, Copy)]
 struct Sending {
@@ -270,7 +284,7 @@ impl Shared {
     /// The session is over.
     pub(super) fn track(
         &self,
-        send: Option<(StreamId, u64)>,
+        send: Option<SendEnd>,
         recv: Option<StreamId>,
     ) -> Result<(), SessionError> {
         let mut state = self.lock();
@@ -281,7 +295,7 @@ impl Shared {
             state.forget_delivered(&self.connection);
         }
         let left = false;
-        let send = send.map(|(id, header)| (id.0, Sending { header, left }));
+        let send = send.map(|SendEnd { id, header }| (id.0, Sending { header, left }));
         state.sending.extend(send);
         state.receiving.extend(recv.map(|id| id.0));
         Ok(())

@@ -136,7 +136,7 @@ impl Connection {
             retry_scid,
             stateless_reset_token: start.reset_token,
             preferred_address: announced(&setup.transport, start.preferred),
-            post_quantum_commitment: setup.transport.commitment,
+            post_quantum_commitment: setup.transport.server_terms.commitment,
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);

@@ -229,7 +229,7 @@ pub(in crate::connection) fn early_context(
     params: &Params,
     setup: &Setup,
 ) -> Vec<u8> {
-    let settings = &setup.transport.early_settings;
+    let settings = &setup.transport.server_terms.early_settings;
     let limits = relied_on(params).map(|(_, limit)| limit);
     let numbers = [u64::from(version.number())].into_iter().chain(limits);
     let numbers = numbers.flat_map(u64::to_be_bytes);

@@ -7,6 +7,7 @@
 //! paths:    length 1 | path
 //! sessions: policy 16 | length 2 | session
 //! alternatives: port 2 | length 2 | alternatives
+//! length 2, 0 for none | settings
 //! ```
 
 use bytes::Bytes;
@@ -30,7 +31,7 @@ impl ServerRecord {
         let sessions = self.sessions.iter().map(|it| 18 + it.bytes.len());
         let alternatives = self.alternatives.iter().map(|(_, bytes)| 4 + bytes.len());
         let lists = tokens.chain(paths).chain(sessions).chain(alternatives);
-        10 + ports + lists.sum::<usize>()
+        12 + ports + lists.sum::<usize>() + self.settings.len()
     }
 
     /// Appends the record to `out`, secrets included.
@@ -69,6 +70,8 @@ impl ServerRecord {
             out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
             out.extend_from_slice(bytes);
         }
+        out.extend_from_slice(&(self.settings.len() as u16).to_be_bytes());
+        out.extend_from_slice(&self.settings);
     }
 
     /// Reads a record that [`write`](Self::write) wrote.
@@ -97,6 +100,7 @@ fn read(bytes: &[u8]) -> Option<ServerRecord> {
         paths: list(from, ServerRecord::PATHS, path)?,
         sessions: list(from, ServerRecord::SESSIONS, session)?,
         alternatives: list(from, ServerRecord::ALTERNATIVES, alternatives)?,
+        settings: Bytes::copy_from_slice(at_most(from, ServerRecord::SETTINGS_LEN)?),
     };
     let ends = from.take_rest().is_empty();
     let unlike = are_unlike(&record.tokens, |a, b| a == b)
@@ -154,9 +158,13 @@ fn alternatives(from: &mut Reader<'_>) -> Option<(u16, Bytes)> {
 
 /// Reads bytes after their length, at least one and at most `most`.
 fn sized<'a>(from: &mut Reader<'a>, most: usize) -> Option<&'a [u8]> {
+    at_most(from, most).filter(|bytes| !bytes.is_empty())
+}
+
+/// Reads bytes after their length, at most `most`.
+fn at_most<'a>(from: &mut Reader<'a>, most: usize) -> Option<&'a [u8]> {
     let len = usize::from(from.u16().ok()?);
-    let bytes = from.bytes(len).ok()?;
-    (1..=most).contains(&len).then_some(bytes)
+    from.bytes(len).ok().filter(|bytes| bytes.len() <= most)
 }
 
 /// Returns true if no two members of a list are the same.

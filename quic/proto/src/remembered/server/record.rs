@@ -15,7 +15,7 @@ use crate::{
 
 /// What a client remembers of a server: the QUIC version of the last connection, tokens for the next
 /// ones, the downgrade alarm and the key-exchange group of each port, what the paths to it carried,
-/// TLS sessions that can be resumed, and alternative services.
+/// TLS sessions that can be resumed, alternative services, and the settings of HTTP/3.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerRecord {
     pub(super) version: Option<Version>,
@@ -29,6 +29,8 @@ pub struct ServerRecord {
     pub(super) sessions: Vec<Session>,
     /// Alternative services by port, the one that changed last at the end.
     pub(super) alternatives: Vec<(u16, Bytes)>,
+    /// Settings of HTTP/3 on the last connection, empty if they are unknown.
+    pub(super) settings: Bytes,
 }
 
 /// A TLS session, for clients with one policy.
@@ -63,6 +65,9 @@ impl ServerRecord {
     /// Bytes of the largest alternative services of a port that are kept.
     pub const ALTERNATIVES_LEN: usize = 2048;
 
+    /// Bytes of the largest settings of HTTP/3 that are kept.
+    pub const SETTINGS_LEN: usize = 1024;
+
     /// Returns the QUIC version of the last connection.
     pub const fn version(&self) -> Option<Version> {
         self.version
@@ -94,6 +99,21 @@ impl ServerRecord {
         }
     }
 
+    /// Returns the settings of HTTP/3 on the last connection, by which 0-RTT data is sent (RFC 9114 §7.2.4.2), in the
+    /// form that the client of HTTP gave them.
+    pub fn settings(&self) -> Option<&[u8]> {
+        (!self.settings.is_empty()).then_some(&self.settings)
+    }
+
+    /// Stores the settings of HTTP/3, or that they are unknown if there are no bytes or more than
+    /// [`SETTINGS_LEN`](Self::SETTINGS_LEN).
+    pub fn put_settings(&mut self, bytes: &[u8]) {
+        self.settings = match bytes.len() {
+            1..=Self::SETTINGS_LEN => Bytes::copy_from_slice(bytes),
+            _ => Bytes::new(),
+        };
+    }
+
     /// Returns the paths that were measured, the newest last.
     pub fn paths(&self) -> &[SavedPath] {
         &self.paths
@@ -118,22 +138,31 @@ impl ServerRecord {
 
     /// Returns true if nothing is remembered that matters at this time.
     pub fn is_empty(&self, now: SystemTime) -> bool {
-        self.version.is_none()
-            && self.tokens.is_empty()
-            && self.paths.is_empty()
-            && self.sessions.is_empty()
-            && self.alternatives.is_empty()
-            && self.origins.iter().all(|(_, record)| record.is_empty(now))
+        self.has_only_ports() && self.origins.iter().all(|(_, record)| record.is_empty(now))
     }
 
     /// Returns true if [`keep_pins`](Self::keep_pins) would change nothing.
     pub fn has_only_pins(&self, now: SystemTime) -> bool {
-        self.version.is_none()
-            && self.tokens.is_empty()
-            && self.paths.is_empty()
-            && self.sessions.is_empty()
-            && self.alternatives.is_empty()
-            && self.origins.iter().all(|(_, record)| record.is_pinned(now))
+        self.has_only_ports() && self.origins.iter().all(|(_, record)| record.is_pinned(now))
+    }
+
+    /// Returns true if nothing is remembered but what belongs to ports.
+    fn has_only_ports(&self) -> bool {
+        let Self {
+            version,
+            tokens,
+            origins: _,
+            paths,
+            sessions,
+            alternatives,
+            settings,
+        } = self;
+        version.is_none()
+            && tokens.is_empty()
+            && paths.is_empty()
+            && sessions.is_empty()
+            && alternatives.is_empty()
+            && settings.is_empty()
     }
 
     /// Forgets all but the ports that have to be post-quantum at this time: for stores that are full.
@@ -266,6 +295,7 @@ impl fmt::Debug for ServerRecord {
             .field("paths", &self.paths)
             .field("sessions", &self.sessions.len())
             .field("alternatives", &self.alternatives.len())
+            .field("settings", &self.settings.len())
             .finish()
     }
 }

@@ -64,6 +64,7 @@ fn full() -> ServerRecord {
     record.put_session([2; 16], b"two");
     record.put_alternatives(443, b"three");
     record.put_alternatives(8443, b"four");
+    record.put_settings(b"five");
     record
 }
 
@@ -137,6 +138,22 @@ fn a_record_without_content_is_empty() {
 }
 
 #[test]
+fn the_newest_settings_are_kept_within_their_bound() {
+    let mut record = ServerRecord::default();
+    assert_eq!(record.settings(), None);
+    record.put_settings(b"first");
+    record.put_settings(b"second");
+    assert_eq!(record.settings(), Some(&b"second"[..]));
+    assert!(!record.is_empty(now()) && !record.has_only_pins(now()));
+    record.put_settings(&[0; ServerRecord::SETTINGS_LEN + 1]);
+    assert_eq!(
+        record,
+        ServerRecord::default(),
+        "those of before are not those of now"
+    );
+}
+
+#[test]
 fn what_a_full_store_keeps_of_a_server_are_its_pins() {
     let mut record = full();
     assert!(!record.has_only_pins(now()));
@@ -148,7 +165,7 @@ fn what_a_full_store_keeps_of_a_server_are_its_pins() {
         (record.version(), record.tokens(), record.sessions()),
         (None, 0, 0)
     );
-    assert_eq!(record.alternatives(443), None);
+    assert_eq!((record.alternatives(443), record.settings()), (None, None));
 }
 
 #[test]
@@ -297,6 +314,7 @@ fn lists_that_no_record_has_are_refused() {
     refused(|it| it.sessions[0].bytes.clear());
     refused(|it| it.alternatives[0].0 = it.alternatives[1].0);
     refused(|it| it.alternatives[0].1 = Bytes::new());
+    refused(|it| it.settings = Bytes::from(vec![0; ServerRecord::SETTINGS_LEN + 1]));
 }
 
 proptest! {

@@ -220,6 +220,8 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
+// For the decoders of the core: `Eof` is a type of its readers.
+#[doc(hidden)]
 impl From<Eof> for Violation {
     fn from(Eof: Eof) -> Self {
         Self::FrameEndsEarly

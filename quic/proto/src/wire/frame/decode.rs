@@ -77,6 +77,39 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Reads the frames of a packet, each with its size in bytes.
+///
+/// It ends early at a frame that breaks a rule.
+#[derive(Clone, Debug)]
+pub struct FrameReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> FrameReader<'a> {
+    /// Creates a reader from the payload of a packet, without header and tag.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload }
+    }
+}
+
+impl<'a> Iterator for FrameReader<'a> {
+    type Item = (Frame<'a>, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let mut reader = Reader::new(self.rest);
+        let Ok(frame) = Frame::decode(&mut reader) else {
+            self.rest = &[];
+            return None;
+        };
+        let size = self.rest.len() - reader.remaining();
+        self.rest = reader.rest();
+        Some((frame, size))
+    }
+}
+
 /// Reads a frame type, which must be in its shortest form (RFC 9000 §12.4).
 #[inline]
 fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {

@@ -20,6 +20,7 @@ pub use connection::cid::{NewConnectionId, RetireConnectionId};
 pub use connection::close::ConnectionClose;
 pub use connection::data::{Crypto, Datagram};
 pub use connection::path::{NewToken, PathChallenge, PathResponse};
+pub use decode::FrameReader;
 pub use stream::flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };

@@ -3,7 +3,6 @@
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, SpinValue, TAG_LEN,
     header_bits::{FIXED, LONG},
-    number,
     protection::protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},
 };
@@ -142,7 +141,7 @@ impl<'a> PacketBuilder<'a> {
         pn: PacketNumber,
         largest_acked: Option<PacketNumber>,
     ) -> Option<Self> {
-        let pn_len = number::encoded_len(pn, largest_acked);
+        let pn_len = pn.encoded_len(largest_acked);
         let header_len = header.size(pn_len);
         let mut capacity = buffer.len().checked_sub(header_len)?.checked_sub(TAG_LEN)?;
         if let Header::Long { .. } = header {

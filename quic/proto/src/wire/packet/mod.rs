@@ -10,7 +10,6 @@ pub mod header_bits;
 
 mod builder;
 mod header;
-pub mod number;
 mod protection;
 mod retry;
 mod version;

@@ -31,7 +31,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 
 /// Memory of 1,024 servers, which can be written to a file: tokens, versions, groups and downgrade
 /// alarms, what paths carried ([`CarefulResume`](crate::memory::CarefulResume)), what servers offered by
-/// `alt-svc` to a client of `hybriq-http`, and TLS sessions where the
+/// `alt-svc` to a client of `hybriq-http` and their settings of HTTP/3, and TLS sessions where the
 /// library can turn one into bytes: see [`ClientConfig::session_memory`](crate::ClientConfig::session_memory).
 ///
 /// What a client finds after a restart of its program, by TLS provider:
@@ -42,6 +42,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// | the version of QUIC and the key-exchange group | yes | yes |
 /// | commitments to post-quantum key exchange | yes | yes |
 /// | what paths carried (RFC 9959) | yes | yes |
+/// | offers of `alt-svc` and settings of HTTP/3 (RFC 7838, RFC 9114 §7.2.4.2) | yes | yes |
 /// | TLS sessions | no | yes |
 /// | 0-RTT | no, it needs a TLS session | no, s2n-tls has none in QUIC |
 ///

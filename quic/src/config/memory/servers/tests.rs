@@ -19,7 +19,7 @@ fn record(group: u16, pinned_until: Option<SystemTime>) -> ServerRecord {
     bytes.extend(group.to_be_bytes());
     let until = pinned_until.map_or(0, |it| it.duration_since(UNIX_EPOCH).unwrap().as_secs());
     bytes.extend(until.to_be_bytes());
-    bytes.extend([0; 11]);
+    bytes.extend([0; 13]);
     ServerRecord::from_bytes(&bytes).unwrap()
 }
 

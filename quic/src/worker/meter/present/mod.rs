@@ -22,7 +22,7 @@ use super::{
     census::Census,
     connections::{Counts, Life, Phase},
     describe::describe,
-    report::{Common, Histograms},
+    report::{Common, Histograms, Scopes},
 };
 use crate::sync::clock;
 
@@ -65,7 +65,10 @@ impl Meter {
         let endpoint = Common::new(endpoint);
         let worker = endpoint.clone().and("worker", worker.to_string());
         Self {
-            histograms: Histograms::new(&endpoint, &worker),
+            histograms: Histograms::new(Scopes {
+                endpoint: &endpoint,
+                worker: &worker,
+            }),
             endpoint,
             worker,
             published: Published::default(),
@@ -117,7 +120,7 @@ impl Meter {
         self.turn.depth += count;
     }
 
-    pub(in crate::worker) const fn on_started(&mut self, side: Side, now: Instant) -> Life {
+    pub(in crate::worker) fn on_started(&mut self, side: Side, now: Instant) -> Life {
         self.counts.on_started(side);
         Life {
             side,
@@ -142,11 +145,11 @@ impl Meter {
         histogram.record(now.saturating_duration_since(life.since));
     }
 
-    pub(in crate::worker) const fn on_path_changed(&mut self) {
+    pub(in crate::worker) fn on_path_changed(&mut self) {
         self.counts.on_path_changed();
     }
 
-    pub(in crate::worker) const fn on_path_failed(&mut self) {
+    pub(in crate::worker) fn on_path_failed(&mut self) {
         self.counts.on_path_failed();
     }
 
@@ -194,7 +197,10 @@ impl Meter {
             self.counts.publish(&self.endpoint);
             self.census.publish(&self.worker);
             // Registered again, in case the recorder forgets metrics that were idle for long.
-            self.histograms = Histograms::new(&self.endpoint, &self.worker);
+            self.histograms = Histograms::new(Scopes {
+                endpoint: &self.endpoint,
+                worker: &self.worker,
+            });
         }
     }
 

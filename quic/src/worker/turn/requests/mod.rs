@@ -71,7 +71,7 @@ impl Worker {
                     let setup = self.settings.watcher.watch(setup);
                     let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.prepare_for(&setup.provider);
-                    self.on_started(started.map_err(ConnectError::from), promise);
+                    self.on_started(started.map_err(not_started), promise);
                 }
             }
             Command::Accept {
@@ -85,7 +85,7 @@ impl Worker {
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
                     let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
-                    self.on_started(started.map_err(ConnectError::from), promise);
+                    self.on_started(started.map_err(not_accepted), promise);
                 } else if self.standing.is_closed() {
                     self.refuse(incoming, refusal::STOPPED);
                 } else {
@@ -176,21 +176,17 @@ impl Worker {
     }
 }
 
-impl From<StartError> for ConnectError {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Tls(error) => Self::Tls(error),
-            StartError::AddressInUse(peer) => Self::AddressInUse(peer),
-        }
+fn not_started(error: StartError) -> ConnectError {
+    match error {
+        StartError::Tls(error) => ConnectError::Tls(error),
+        StartError::AddressInUse(peer) => ConnectError::AddressInUse(peer),
     }
 }
 
-impl From<AcceptError> for ConnectError {
-    fn from(error: AcceptError) -> Self {
-        match error {
-            AcceptError::Tls(error) => Self::Tls(error),
-            AcceptError::Refused(error) => Self::Connection(error),
-        }
+fn not_accepted(error: AcceptError) -> ConnectError {
+    match error {
+        AcceptError::Tls(error) => ConnectError::Tls(error),
+        AcceptError::Refused(error) => ConnectError::Connection(error),
     }
 }
 

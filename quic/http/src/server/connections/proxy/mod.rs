@@ -100,7 +100,7 @@ impl ProxyProtocol {
         &self,
         proxy: SocketAddr,
         stream: &mut (impl AsyncRead + Unpin),
-    ) -> Result<Option<(SocketAddr, SocketAddr)>, ProxyError> {
+    ) -> Result<Option<Addresses>, ProxyError> {
         let address = number(proxy.ip());
         let is_of = |(start, bits): &(u128, u8)| (address ^ start) & mask(*bits) == 0;
         if !self.trusted.iter().any(is_of) {
@@ -126,6 +126,13 @@ impl ProxyProtocol {
     }
 }
 
+/// The addresses of the two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+}
+
 /// Reason why a connection of a proxy is closed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyError {
@@ -146,9 +153,7 @@ pub(crate) enum ProxyError {
 }
 
 /// Reads the rest of a header of version 2.
-async fn read_v2(
-    stream: &mut (impl AsyncRead + Unpin),
-) -> Result<Option<(SocketAddr, SocketAddr)>, ProxyError> {
+async fn read_v2(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<Addresses>, ProxyError> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     let [command, family, len @ ..] = head;
@@ -169,7 +174,7 @@ async fn read_v2(
 }
 
 /// Reads two addresses of `N` bytes, and then their ports.
-fn addresses<const N: usize>(bytes: &[u8]) -> Result<(SocketAddr, SocketAddr), ProxyError>
+fn addresses<const N: usize>(bytes: &[u8]) -> Result<Addresses, ProxyError>
 where
     IpAddr: From<[u8; N]>,
 {
@@ -181,13 +186,16 @@ where
         let at = |ip: &[u8; N], port: &[u8; 2]| {
             SocketAddr::new(IpAddr::from(*ip).to_canonical(), u16::from_be_bytes(*port))
         };
-        Some((at(source, from), at(destination, to)))
+        Some(Addresses {
+            client: at(source, from),
+            server: at(destination, to),
+        })
     };
     read().ok_or(ProxyError::Malformed)
 }
 
 /// Reads a header of version 1, without its end of line.
-fn parse_v1(line: &str) -> Result<Option<(SocketAddr, SocketAddr)>, ProxyError> {
+fn parse_v1(line: &str) -> Result<Option<Addresses>, ProxyError> {
     let mut words = line.split(' ').skip(1);
     let is_v6 = match words.next() {
         Some("UNKNOWN") => return Ok(None),
@@ -207,8 +215,9 @@ fn parse_v1(line: &str) -> Result<Option<(SocketAddr, SocketAddr)>, ProxyError> 
         let number = u16::from_str(port).ok()?;
         (number.to_string() == port).then(|| SocketAddr::new(ip.to_canonical(), number))
     };
-    let pair = at(source, from).zip(at(destination, to));
-    pair.map(Some).ok_or(ProxyError::Malformed)
+    let client = at(source, from).ok_or(ProxyError::Malformed)?;
+    let server = at(destination, to).ok_or(ProxyError::Malformed)?;
+    Ok(Some(Addresses { client, server }))
 }
 
 /// Reads a network: its start, and the bits of its prefix as one of IPv6.

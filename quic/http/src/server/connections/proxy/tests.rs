@@ -1,6 +1,6 @@
 use super::*;
 
-type Read = Result<Option<(SocketAddr, SocketAddr)>, ProxyError>;
+type Read = Result<Option<Addresses>, ProxyError>;
 
 /// Reads a header from a trusted proxy. Returns what is left for TLS, too.
 async fn read(mut bytes: &[u8]) -> (Read, Vec<u8>) {
@@ -48,7 +48,7 @@ async fn both_versions_name_the_client_and_leave_the_rest() {
         let (read, rest) = read(&[&header[..], b"hello"].concat()).await;
         let read = read
             .expect("a header")
-            .map(|(from, to)| format!("{from} {to}"));
+            .map(|it| format!("{} {}", it.client, it.server));
         assert_eq!((read.as_deref(), &*rest), (expected, &b"hello"[..]));
     }
 }

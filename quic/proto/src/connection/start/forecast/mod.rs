@@ -183,7 +183,7 @@ impl Setup {
             retry_scid: (situation.proof == AddressProof::Retry).then_some(local),
             stateless_reset_token: Some(ResetToken::new([0; 16])),
             preferred_address: announced(&self.transport, preferred.then_some(issued)),
-            post_quantum_commitment: self.transport.commitment,
+            post_quantum_commitment: self.transport.server_terms.commitment,
             ..local_params(
                 &self.transport,
                 Version::V1,

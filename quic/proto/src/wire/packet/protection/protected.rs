@@ -6,7 +6,6 @@ use crate::wire::packet::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
     Undecryptable, Version,
     header_bits::{FIXED, LONG},
-    number,
 };
 
 /// Bits that must be 0 in a long header after header protection is removed (RFC 9000 §17.2).
@@ -94,7 +93,7 @@ impl<'a> Protected<'a> {
         };
         Ok(Unprotected {
             kind,
-            pn: number::expand(truncated, pn_len, largest_received),
+            pn: PacketNumber::expand(truncated, pn_len, largest_received),
             key_phase: if *first & KEY_PHASE == 0 {
                 KeyPhase::Zero
             } else {

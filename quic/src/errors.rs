@@ -148,6 +148,34 @@ impl From<ReadError> for io::Error {
     }
 }
 
+/// Error of [`RecvStream::read_exact`](crate::RecvStream::read_exact).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadExactError {
+    /// The stream ended before the buffer was full.
+    #[error("the stream ended after {read} of {wanted} bytes; the peer sent a short message")]
+    TooShort {
+        /// Bytes at the beginning of the buffer that were read.
+        read: usize,
+        /// Size of the buffer, in bytes.
+        wanted: usize,
+    },
+    /// The stream cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl From<ReadExactError> for io::Error {
+    fn from(error: ReadExactError) -> Self {
+        match error {
+            ReadExactError::Read(error) => error.into(),
+            error @ ReadExactError::TooShort { .. } => {
+                Self::new(io::ErrorKind::UnexpectedEof, error)
+            }
+        }
+    }
+}
+
 /// Error of writing to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -183,6 +183,8 @@
 //! | run over a connection or a session of WebTransport | [`generic`] |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
+//! | use a bidirectional stream as one value that reads and writes | [`BidiStream`] |
+//! | know that the peer stopped a stream while it is written | [`SendStream::stopped`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
 //! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
@@ -219,6 +221,7 @@
 //! | `brotli`, `zlib` | off | compression of certificates (RFC 8879), with rustls |
 //! | `fips` | off | AWS-LC's FIPS module instead of AWS-LC; its build needs CMake and Go |
 //! | `serde` | off | a handshake as a record for audits: `Handshake` implements `Serialize` |
+//! | `futures` | off | `Stream` for clients, streams and datagrams, and `Sink` for datagrams: the module `futures` |
 //! | `metrics` | off | [metrics](guide::metrics) by the facade of the crate `metrics`, for Prometheus and others |
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -285,6 +288,14 @@ pub mod fleet {
         owners::cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     };
     pub use hybriq_tls::Tickets;
+}
+/// Clients, streams and datagrams by the traits `Stream` and `Sink` of the crates `futures-core` and `futures-sink`.
+#[cfg(feature = "futures")]
+pub mod futures {
+    pub use crate::{
+        api::futures::{BidiStreams, Datagrams, UniStreams},
+        endpoint::clients::Clients,
+    };
 }
 /// Traits for code that runs over a connection and over a session of a protocol above it, such as WebTransport in the
 /// crate `hybriq-http`.
@@ -381,13 +392,13 @@ pub use api::incoming::Incoming;
 #[cfg(feature = "tokio")]
 pub use api::post_quantum::PostQuantum;
 #[cfg(feature = "tokio")]
-pub use api::stream::{RecvStream, SendStream};
+pub use api::stream::{BidiStream, RecvStream, SendStream};
 #[cfg(feature = "tokio")]
 pub use config::Workers;
 pub use config::{ClientConfig, ServerConfig};
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use errors::{ConnectError, EndpointError, ReadError, WriteError};
+pub use errors::{ConnectError, EndpointError, ReadError, ReadExactError, WriteError};
 pub use hybriq_proto::{
     Direction, Handshake, StreamId, TransportConfig, wire::error::ConnectionError,
 };

@@ -224,6 +224,41 @@ fn those_who_watch_a_stream_learn_its_end() {
     });
 }
 
+/// Waits of their own, which need no handle: several of one stream, and all of them are woken.
+#[test]
+fn waits_for_a_stream_outlive_its_handle() {
+    let settings = Settings::default().in_time();
+    check(settings, |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let reader = spawn(async move {
+            let mut recv = accept_uni(&server).await;
+            assert_eq!(recv.read_to_end(9).await.unwrap(), b"delivered");
+            let mut recv = accept_uni(&server).await;
+            recv.stop(7);
+            server.closed().await
+        });
+        for (data, end) in [(&b"delivered"[..], None), (b"stopped", Some(7))] {
+            let mut send = client.open_uni().await.unwrap();
+            let stopped = [send.stopped(), send.stopped()].map(spawn);
+            drop(send.stopped());
+            send.write_all(data).await.unwrap();
+            send.finish();
+            let late = send.stopped();
+            drop(send);
+            for stopped in stopped {
+                assert_eq!(stopped.await.unwrap(), Ok(end));
+            }
+            assert_eq!(late.await, Ok(end));
+        }
+        let send = client.open_uni().await.unwrap();
+        let stopped = spawn(send.stopped());
+        client.close(0, b"");
+        assert!(stopped.await.unwrap().is_err());
+        assert!(send.stopped().await.is_err());
+        reader.await.unwrap();
+    });
+}
+
 #[test]
 fn two_connections_start_at_once() {
     check(Settings::default(), |world: Arc<World>| async move {

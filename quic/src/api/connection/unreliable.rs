@@ -1,6 +1,9 @@
 //! Datagrams: messages that are not sent again when they are lost.
 
-use std::{task::Poll, time::Duration};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use hybriq_proto::owners::datagrams::SendError;
@@ -9,7 +12,7 @@ use super::{Connection, stage::Stage};
 use crate::{
     errors::SendDatagramError,
     sync::clock,
-    worker::{State, WaitFor},
+    worker::{Handle, State, WaitFor},
 };
 
 /// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
@@ -126,19 +129,47 @@ impl Connection {
     /// # Cancel safety
     /// Sends nothing if the future is dropped before it is ready.
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        let send = |state: &mut State| {
-            if let Some(error) = &state.closed {
-                return Poll::Ready(Err(error.clone().into()));
-            }
-            match state.core.send_datagram_within(&data) {
-                Ok(()) => Poll::Ready(Ok(())),
-                Err(SendError::Full) => Poll::Pending,
-                Err(error) => Poll::Ready(Err(public(error, data.len()))),
-            }
-        };
+        let send = |state: &mut State| send_within(state, &data);
         self.handle.wait(WaitFor::DatagramRoom, send).await?;
         self.handle.touch();
         Ok(())
+    }
+
+    /// Sends a datagram once there is room for it; the twin of [`send_datagram_wait`](Self::send_datagram_wait).
+    /// Wakes the task of its last call with this handle.
+    ///
+    /// # Errors
+    /// As for [`send_datagram_wait`](Self::send_datagram_wait).
+    pub fn poll_send_datagram(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &Bytes,
+    ) -> Poll<Result<(), SendDatagramError>> {
+        let send = |_: &Handle, state: &mut State| send_within(state, data);
+        let sent = self.handle.poll(WaitFor::DatagramRoom, cx, send);
+        if sent.is_ready() {
+            self.handle.touch();
+        }
+        sent
+    }
+
+    /// Sends a datagram if there is room for it.
+    #[cfg(feature = "futures")]
+    pub(crate) fn try_send_datagram(&self, data: &Bytes) -> Poll<Result<(), SendDatagramError>> {
+        let sent = send_within(&mut self.handle.lock(), data);
+        self.handle.touch();
+        sent
+    }
+}
+
+fn send_within(state: &mut State, data: &Bytes) -> Poll<Result<(), SendDatagramError>> {
+    if let Some(error) = &state.closed {
+        return Poll::Ready(Err(error.clone().into()));
+    }
+    match state.core.send_datagram_within(data) {
+        Ok(()) => Poll::Ready(Ok(())),
+        Err(SendError::Full) => Poll::Pending,
+        Err(error) => Poll::Ready(Err(public(error, data.len()))),
     }
 }
 

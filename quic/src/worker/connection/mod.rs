@@ -8,6 +8,7 @@ mod census;
 mod handle;
 mod leaving;
 mod moves;
+mod watch;
 
 use std::{
     net::SocketAddr,
@@ -28,7 +29,7 @@ use hybriq_proto::{
 };
 use tracing::Span;
 
-use self::{leaving::Leaving, moves::Move};
+use self::{leaving::Leaving, moves::Move, watch::Watches};
 use crate::sync::{
     AtomicBool, AtomicUsize, Mutex, MutexGuard,
     tasks::Tasks,
@@ -36,6 +37,7 @@ use crate::sync::{
 };
 use crate::worker::meter::trace::{PathEvent, Reported};
 pub(crate) use handle::{Handle, Polling, Rejected};
+pub(crate) use watch::StreamWatch;
 
 /// Calls from a connection to its worker.
 pub(super) trait CallWorker: Send + Sync {
@@ -96,6 +98,8 @@ pub(crate) struct State {
     /// Receive streams whose reader has waited, each with its waker. The reader removes its entry
     /// when it takes the end of the stream, or is dropped earlier.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+    /// Sending parts that futures watch.
+    pub(crate) watches: Watches,
 }
 
 /// Events that handles and their futures can wait for.
@@ -176,6 +180,7 @@ impl SharedConnection {
                 waiters: Default::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
+                watches: Watches::default(),
             }),
         })
     }
@@ -341,6 +346,7 @@ impl State {
             wakes.extend(side.watcher);
         }
         wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
+        self.watches.forget_all(wakes);
     }
 
     /// Closes the connection. Returns false if it was already over.
@@ -376,6 +382,7 @@ impl State {
             wakes.extend(side.watcher.take());
         }
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
+        self.watches.wake_all(wakes);
     }
 
     /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the events to report.
@@ -439,6 +446,7 @@ impl State {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
             StreamEvent::Stopped { id, code } => {
+                self.watches.on_stopped(id, code, wakes);
                 if let Some(side) = self.sends.get_mut(&id) {
                     side.stopped = Some(code);
                     wakes.extend(side.writer.take());
@@ -447,6 +455,10 @@ impl State {
             }
             StreamEvent::Acknowledged(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
+                self.watches.on_end(id, wakes);
+            }
+            StreamEvent::Delivered { id, acknowledged } => {
+                self.watches.on_delivered(id, acknowledged, wakes);
             }
             _ => {}
         }

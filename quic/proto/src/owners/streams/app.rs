@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
+    Blocked, Chunk, ClosedStream, Delivery, Direction, Priority, ReadError, RecvEnd, ResetAtError,
     StreamEvent, StreamId, Streams, Tallied, Tally, WriteError, halves::Mark, recv::Recv,
     send::Send,
 };
@@ -142,6 +142,27 @@ impl Streams {
         if let Some(recv) = self.recvs.get_mut(id) {
             recv.marks.set(Mark::Watching);
         }
+    }
+
+    /// Asks for [`StreamEvent::Delivered`] with each acknowledgement of the sending part's data, and for the
+    /// events of its end also after [`Streams::forget_send`].
+    pub fn watch_send(&mut self, id: StreamId) {
+        if let Some(send) = self.sends.get_mut(id) {
+            send.marks.set(Mark::Watching);
+        }
+    }
+
+    /// Takes back [`Streams::watch_send`].
+    pub fn unwatch_send(&mut self, id: StreamId) {
+        if let Some(send) = self.sends.get_mut(id) {
+            send.marks.clear(Mark::Watching);
+        }
+    }
+
+    /// Returns what became of the data of a sending part; `None` if it was reset, has arrived as a whole, or never
+    /// existed.
+    pub fn delivery(&self, id: StreamId) -> Option<Delivery> {
+        self.sends.get(id)?.delivery()
     }
 
     /// Sets the number of streams of a direction that the peer may have open at once. Earlier

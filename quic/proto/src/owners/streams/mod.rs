@@ -29,7 +29,7 @@ use flow::{ReceiveCredit, SendCredit};
 use frames::schedule::Schedule;
 use halves::Halves;
 pub use halves::outcome::{
-    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    Awaited, Blocked, Chunk, ClosedStream, Delivery, ReadError, RecvEnd, ResetAtError, StreamEvent,
     WriteError,
 };
 use halves::tally::Tallies;

@@ -410,3 +410,57 @@ fn streams_that_the_peer_does_not_take_are_blocked() {
     }
     assert_eq!(blocked(&client), [], "everything was taken");
 }
+
+/// What the application asks for, and the events of a stream that it watches.
+#[test]
+fn the_delivery_of_a_stream_can_be_followed() {
+    let (mut client, mut server) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.write(id, &[7; 3000]).unwrap();
+    let [(first, sent), (second, later), (third, last)] = &packets(&mut client)[..] else {
+        panic!("3000 bytes are three packets");
+    };
+    let now = client.delivery(id).unwrap();
+    let counts = (now.written, now.sent, now.acknowledged, now.lost);
+    assert_eq!(counts, (3000, 3000, 0, 0));
+    [first, third].map(|payload| deliver(payload, &mut server));
+    client.on_acked(sent);
+    assert_eq!(events(&mut client), [], "nobody watches");
+    client.watch_send(id);
+    client.on_acked(last);
+    client.on_lost(later);
+    let begun = client.delivery(id).unwrap();
+    assert!(begun.acknowledged > 1000 && begun.lost > 1000, "{begun:?}");
+    deliver(second, &mut server);
+    client.on_acked(later);
+    let delivered = |acknowledged| StreamEvent::Delivered { id, acknowledged };
+    assert_eq!(events(&mut client), [delivered(3000)], "the newest counts");
+    // A watched stream tells its end although nobody has a handle.
+    client.finish(id).unwrap();
+    client.forget_send(id, 0);
+    exchange_all(&mut client, &mut server);
+    let end = [delivered(u64::MAX), StreamEvent::Acknowledged(id)];
+    assert_eq!(events(&mut client), end);
+    assert_eq!(client.delivery(id), None);
+}
+
+#[test]
+fn a_watched_stream_without_a_handle_tells_that_it_was_stopped() {
+    let (mut client, mut server) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.write(id, &[7; 100]).unwrap();
+    client.finish(id).unwrap();
+    client.watch_send(id);
+    client.forget_send(id, 0);
+    for (payload, _) in packets(&mut client) {
+        deliver(&payload, &mut server);
+    }
+    server.stop(id, 3).unwrap();
+    send_all(&mut server, &mut client);
+    let stopped = StreamEvent::Stopped { id, code: 3 };
+    assert_eq!(events(&mut client), [stopped]);
+    assert_eq!(client.delivery(id), None);
+    client.unwatch_send(id);
+    exchange_all(&mut client, &mut server);
+    assert_eq!(events(&mut client), [], "nobody watches any more");
+}

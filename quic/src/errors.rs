@@ -186,6 +186,9 @@ pub enum WriteError {
     /// This end finished or reset the stream.
     #[error("the stream was finished or reset; open another")]
     Closed,
+    /// The stream was not delivered by its [deadline](crate::SendStream::expire_at), and was reset.
+    #[error("the deadline of the stream has passed; open another")]
+    Expired,
     /// The stream was opened early, and the server refused 0-RTT data: none of its data arrived.
     #[error("the server refused 0-RTT data; open another stream and write again")]
     ZeroRttRejected,
@@ -200,6 +203,7 @@ impl From<WriteError> for io::Error {
             WriteError::Connection(error) => return error.into(),
             WriteError::Stopped(_) | WriteError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             WriteError::Closed => io::ErrorKind::BrokenPipe,
+            WriteError::Expired => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)
     }

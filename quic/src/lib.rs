@@ -179,7 +179,10 @@
 //! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
 //! | update keys | [`Connection::update_keys`]; it happens automatically long before a limit |
 //! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`](stats::PathStats::datagram_size) |
-//! | send messages that may get lost, or expire | [`Connection::send_datagram`], [`Connection::send_datagram_for`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | send messages that may get lost, or expire | [`Connection::send_datagram`], [`Connection::send_datagram_for`], [`Connection::send_datagram_with`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | know what arrived | [`SendStream::acknowledged`], [`SendStream::delivered`], [`SendStream::delivery`], [`Connection::send_datagram_tracked`] |
+//! | give up what is late | [`SendStream::expire_at`], [`DatagramOptions::expires`](transport::DatagramOptions::expires) |
+//! | choose the bitrate of media | [`PathStats::target_rate`](stats::PathStats::target_rate), [`PathStats::delivery_rate`](stats::PathStats::delivery_rate) |
 //! | run over a connection or a session of WebTransport | [`generic`] |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
@@ -372,7 +375,8 @@ pub mod transport {
         config::{AckFrequency, ApplicationCodes, DatagramConfig, WhenFull},
         owners::{
             congestion::{self, Congestion},
-            streams::{Blocked, Chunk, Priority, Tallied, Tally},
+            datagrams::{DatagramOptions, Fate as DatagramFate},
+            streams::{Blocked, Chunk, Delivery, Priority, Tallied, Tally},
         },
         wire::{
             frame::{EcnCounts, FrameType},

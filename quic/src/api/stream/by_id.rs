@@ -6,7 +6,7 @@ use hybriq_proto::owners::streams::{self, StreamId};
 
 use crate::{
     errors::WriteError,
-    worker::{Handle, State, set_waker},
+    worker::{Ended, Handle, State, set_waker},
 };
 
 /// Returns the room of a stream's send buffer once it has at least this much.
@@ -58,17 +58,23 @@ pub(crate) fn poll_stopped(
 
 /// Returns how the peer ended a stream, if that is known.
 pub(super) fn ended(state: &mut State, id: StreamId) -> Poll<Result<Option<u64>, WriteError>> {
-    let stopped = state.sends.get(&id).and_then(|side| side.stopped);
-    let stopped = stopped.or(state.watches.stop_code(id));
-    let streams = state.core.streams();
-    if let Some(code) = stopped.or(streams.stop_code(id)) {
+    if let Ended::Stopped(code) = state.send_ended(id) {
         return Poll::Ready(Ok(Some(code)));
     }
-    if streams.is_send_acknowledged(id) {
+    if state.core.streams().is_send_acknowledged(id) {
         return Poll::Ready(Ok(None));
     }
     match &state.closed {
         Some(error) => Poll::Ready(Err(error.clone().into())),
         None => Poll::Pending,
+    }
+}
+
+/// Returns why a stream takes no more data, or cannot be delivered any more.
+pub(super) fn refusal(state: &mut State, id: StreamId) -> WriteError {
+    match state.send_ended(id) {
+        Ended::No => WriteError::Closed,
+        Ended::Stopped(code) => WriteError::Stopped(code),
+        Ended::Expired => WriteError::Expired,
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_proto::owners::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
+use super::by_id;
 use crate::{
     errors::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
@@ -320,7 +321,7 @@ impl SendStream {
                 self.handle.on_polled(Poll::Pending)
             }
             Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
-            Err(_) => Poll::Ready(Err(WriteError::Closed)),
+            Err(_) => Poll::Ready(Err(by_id::refusal(&mut state, self.id))),
         }
     }
 

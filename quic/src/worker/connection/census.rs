@@ -81,6 +81,7 @@ impl State {
             sends,
             recvs,
             watches,
+            fates,
         } = self;
         let mut census = core.census();
         census.add("closes to send", usize::from(close.is_some()), 0);
@@ -93,6 +94,7 @@ impl State {
         census.add_of::<Waker>(WRITERS, writers);
         census.add_of::<(StreamId, Option<Waker>)>(READERS, recvs.len());
         census.add_of::<(StreamId, Watch)>(WATCHERS, watches.futures());
+        census.add("datagrams whose fate a future awaits", fates.len(), 0);
         census
     }
 }
@@ -102,7 +104,7 @@ impl SendSide {
         let Self {
             writer,
             watcher,
-            stopped: _,
+            ended: _,
         } = self;
         usize::from(writer.is_some()) + usize::from(watcher.is_some())
     }

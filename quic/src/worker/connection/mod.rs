@@ -29,7 +29,11 @@ use hybriq_proto::{
 };
 use tracing::Span;
 
-use self::{leaving::Leaving, moves::Move, watch::Watches};
+use self::{
+    leaving::Leaving,
+    moves::Move,
+    watch::{Watches, fates::Fates},
+};
 use crate::sync::{
     AtomicBool, AtomicUsize, Mutex, MutexGuard,
     tasks::Tasks,
@@ -37,7 +41,7 @@ use crate::sync::{
 };
 use crate::worker::meter::trace::{PathEvent, Reported};
 pub(crate) use handle::{Handle, Polling, Rejected};
-pub(crate) use watch::StreamWatch;
+pub(crate) use watch::{Ended, StreamWatch};
 
 /// Calls from a connection to its worker.
 pub(super) trait CallWorker: Send + Sync {
@@ -100,6 +104,8 @@ pub(crate) struct State {
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
     /// Sending parts that futures watch.
     pub(crate) watches: Watches,
+    /// Datagrams whose fate is awaited.
+    pub(crate) fates: Fates,
 }
 
 /// Events that handles and their futures can wait for.
@@ -152,8 +158,8 @@ pub(crate) struct SendSide {
     pub(crate) writer: Option<Waker>,
     /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
-    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
-    pub(crate) stopped: Option<u64>,
+    /// How the stream ended before it was delivered.
+    pub(crate) ended: Ended,
 }
 
 impl SharedConnection {
@@ -181,6 +187,7 @@ impl SharedConnection {
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
                 watches: Watches::default(),
+                fates: Fates::default(),
             }),
         })
     }
@@ -383,6 +390,9 @@ impl State {
         }
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
         self.watches.wake_all(wakes);
+        if let Some(error) = &self.closed {
+            self.fates.end(error, wakes);
+        }
     }
 
     /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the events to report.
@@ -426,6 +436,7 @@ impl State {
         let what = match event {
             DatagramEvent::Readable => WaitFor::Datagram,
             DatagramEvent::Writable => WaitFor::DatagramRoom,
+            DatagramEvent::Fate { tag, fate } => return self.fates.tell(tag, fate, wakes),
             _ => return,
         };
         self.waiters(what).wake_one(wakes);
@@ -446,16 +457,12 @@ impl State {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
             StreamEvent::Stopped { id, code } => {
-                self.watches.on_stopped(id, code, wakes);
-                if let Some(side) = self.sends.get_mut(&id) {
-                    side.stopped = Some(code);
-                    wakes.extend(side.writer.take());
-                    wakes.extend(side.watcher.take());
-                }
+                self.on_send_ended(id, Ended::Stopped(code), wakes);
             }
+            StreamEvent::Expired(id) => self.on_send_ended(id, Ended::Expired, wakes),
             StreamEvent::Acknowledged(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
-                self.watches.on_end(id, wakes);
+                self.watches.on_all_acknowledged(id, wakes);
             }
             StreamEvent::Delivered { id, acknowledged } => {
                 self.watches.on_delivered(id, acknowledged, wakes);

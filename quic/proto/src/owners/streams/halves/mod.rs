@@ -1,5 +1,6 @@
 //! A table of stream halves by stream id, and the flags of each.
 
+pub(super) mod deadlines;
 pub(super) mod outcome;
 pub(super) mod tally;
 

@@ -26,6 +26,8 @@ pub enum StreamEvent {
     },
     /// The peer acknowledged all data and the end, or the reset.
     Acknowledged(StreamId),
+    /// The stream was reset, because it was not delivered by [its time](crate::owners::streams::Streams::expire_at).
+    Expired(StreamId),
     /// The peer acknowledged more of a [watched](crate::owners::streams::Streams::watch_send) stream.
     Delivered {
         /// The stream.

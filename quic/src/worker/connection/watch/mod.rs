@@ -1,6 +1,8 @@
 //! Waits for sending parts of streams that are independent of their handles: any number for each stream, and also after
 //! the handle is gone.
 
+pub(super) mod fates;
+
 use std::{
     collections::HashMap,
     task::{Context, Poll, Waker},
@@ -13,6 +15,19 @@ use super::{
     handle::{Handle, Rejected},
 };
 use crate::sync::waiters::{Place, Waiters};
+
+/// How a send stream ended before all of it was delivered, other than by the application's call. The protocol forgets
+/// it once our reset is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It did not.
+    #[default]
+    No,
+    /// By the peer's STOP_SENDING with this code.
+    Stopped(u64),
+    /// By its deadline.
+    Expired,
+}
 
 /// The watched streams of a connection. Takes no memory beyond a pointer while there are none.
 #[derive(Default)]
@@ -27,8 +42,8 @@ pub(super) struct Watch {
     goal: Option<u64>,
     /// Bytes that the peer has acknowledged; `u64::MAX` once it has the whole stream.
     delivered: u64,
-    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
-    stopped: Option<u64>,
+    /// How the stream ended before it was delivered.
+    ended: Ended,
 }
 
 impl Watches {
@@ -40,9 +55,9 @@ impl Watches {
         self.0.as_mut()?.get_mut(&id)
     }
 
-    /// Returns the code with which the peer stopped a stream while it was watched.
-    pub(crate) fn stop_code(&self, id: StreamId) -> Option<u64> {
-        self.of(id)?.stopped
+    /// Returns how a stream ended while it was watched.
+    pub(super) fn ended(&self, id: StreamId) -> Ended {
+        self.of(id).map_or(Ended::No, |watch| watch.ended)
     }
 
     /// Returns the bytes that the peer acknowledged while the stream was watched; `u64::MAX` for all of it.
@@ -50,10 +65,10 @@ impl Watches {
         self.of(id).map_or(0, |watch| watch.delivered)
     }
 
-    /// Notes that the peer stopped a stream.
-    pub(super) fn on_stopped(&mut self, id: StreamId, code: u64, wakes: &mut Vec<Waker>) {
+    /// Notes how a stream ended before it was delivered.
+    pub(super) fn on_ended(&mut self, id: StreamId, ended: Ended, wakes: &mut Vec<Waker>) {
         if let Some(watch) = self.of_mut(id) {
-            watch.stopped = Some(code);
+            watch.ended = ended;
             watch.wake(wakes);
         }
     }
@@ -68,8 +83,8 @@ impl Watches {
         }
     }
 
-    /// Wakes those who watch a stream, because it has ended.
-    pub(super) fn on_end(&mut self, id: StreamId, wakes: &mut Vec<Waker>) {
+    /// Wakes those who watch a stream, because the peer has all of it, or its reset.
+    pub(super) fn on_all_acknowledged(&mut self, id: StreamId, wakes: &mut Vec<Waker>) {
         if let Some(watch) = self.of_mut(id) {
             watch.wake(wakes);
         }
@@ -99,6 +114,30 @@ impl Watch {
     fn wake(&mut self, wakes: &mut Vec<Waker>) {
         self.goal = None;
         self.waiting.wake_all(wakes);
+    }
+}
+
+impl State {
+    pub(super) fn on_send_ended(&mut self, id: StreamId, ended: Ended, wakes: &mut Vec<Waker>) {
+        self.watches.on_ended(id, ended, wakes);
+        if let Some(side) = self.sends.get_mut(&id) {
+            side.ended = ended;
+            wakes.extend(side.writer.take());
+            wakes.extend(side.watcher.take());
+        }
+    }
+
+    /// Returns how a sending part ended before it was delivered.
+    pub(crate) fn send_ended(&mut self, id: StreamId) -> Ended {
+        let ended = self.sends.get(&id).map_or(Ended::No, |side| side.ended);
+        match (ended, self.watches.ended(id)) {
+            (Ended::No, Ended::No) => {
+                let stopped = self.core.streams().stop_code(id);
+                stopped.map_or(Ended::No, Ended::Stopped)
+            }
+            (Ended::No, watched) => watched,
+            (ended, _) => ended,
+        }
     }
 }
 

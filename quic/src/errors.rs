@@ -148,6 +148,34 @@ impl From<ReadError> for io::Error {
     }
 }
 
+/// Error of [`RecvStream::read_exact`](crate::RecvStream::read_exact).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadExactError {
+    /// The stream ended before the buffer was full.
+    #[error("the stream ended after {read} of {wanted} bytes; the peer sent a short message")]
+    TooShort {
+        /// Bytes at the beginning of the buffer that were read.
+        read: usize,
+        /// Size of the buffer, in bytes.
+        wanted: usize,
+    },
+    /// The stream cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl From<ReadExactError> for io::Error {
+    fn from(error: ReadExactError) -> Self {
+        match error {
+            ReadExactError::Read(error) => error.into(),
+            error @ ReadExactError::TooShort { .. } => {
+                Self::new(io::ErrorKind::UnexpectedEof, error)
+            }
+        }
+    }
+}
+
 /// Error of writing to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -158,6 +186,9 @@ pub enum WriteError {
     /// This end finished or reset the stream.
     #[error("the stream was finished or reset; open another")]
     Closed,
+    /// The stream was not delivered by its [deadline](crate::SendStream::expire_at), and was reset.
+    #[error("the deadline of the stream has passed; open another")]
+    Expired,
     /// The stream was opened early, and the server refused 0-RTT data: none of its data arrived.
     #[error("the server refused 0-RTT data; open another stream and write again")]
     ZeroRttRejected,
@@ -172,6 +203,7 @@ impl From<WriteError> for io::Error {
             WriteError::Connection(error) => return error.into(),
             WriteError::Stopped(_) | WriteError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             WriteError::Closed => io::ErrorKind::BrokenPipe,
+            WriteError::Expired => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)
     }

@@ -178,10 +178,15 @@
 //! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
 //! | update keys | [`Connection::update_keys`]; it happens automatically long before a limit |
 //! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`](stats::PathStats::datagram_size) |
-//! | send messages that may get lost, or expire | [`Connection::send_datagram`], [`Connection::send_datagram_for`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | send messages that may get lost, or expire | [`Connection::send_datagram`], [`Connection::send_datagram_for`], [`Connection::send_datagram_with`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | know what arrived | [`SendStream::acknowledged`], [`SendStream::delivered`], [`SendStream::delivery`], [`Connection::send_datagram_tracked`] |
+//! | give up what is late | [`SendStream::expire_at`], [`DatagramOptions::expires`](transport::DatagramOptions::expires) |
+//! | choose the bitrate of media | [`PathStats::target_rate`](stats::PathStats::target_rate), [`PathStats::delivery_rate`](stats::PathStats::delivery_rate) |
 //! | run over a connection or a session of WebTransport | [`generic`] |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
+//! | use a bidirectional stream as one value that reads and writes | [`BidiStream`] |
+//! | know that the peer stopped a stream while it is written | [`SendStream::stopped`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
 //! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
@@ -219,6 +224,7 @@
 //! | `brotli`, `zlib` | off | compression of certificates (RFC 8879), with rustls |
 //! | `fips` | off | AWS-LC's FIPS module instead of AWS-LC; its build needs CMake and Go |
 //! | `serde` | off | a handshake as a record for audits: `Handshake` implements `Serialize` |
+//! | `futures` | off | `Stream` for clients, streams and datagrams, and `Sink` for datagrams: the module `futures` |
 //! | `metrics` | off | [metrics](guide::metrics) through the facade of the crate `metrics`, for Prometheus and others |
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -288,6 +294,14 @@ pub mod fleet {
         owners::cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     };
     pub use hybriq_tls::Tickets;
+}
+/// Clients, streams and datagrams by the traits `Stream` and `Sink` of the crates `futures-core` and `futures-sink`.
+#[cfg(feature = "futures")]
+pub mod futures {
+    pub use crate::{
+        api::futures::{BidiStreams, Datagrams, UniStreams},
+        endpoint::clients::Clients,
+    };
 }
 /// Traits for code that runs over a connection and over a session of a protocol above it, such as WebTransport in the
 /// crate `hybriq-http`.
@@ -377,7 +391,8 @@ pub mod transport {
         config::{AckFrequency, ApplicationCodes, DatagramConfig, WhenFull},
         owners::{
             congestion::{self, Congestion},
-            streams::{Blocked, Chunk, Priority, Tallied, Tally},
+            datagrams::{DatagramOptions, Fate as DatagramFate},
+            streams::{Blocked, Chunk, Delivery, Priority, Tallied, Tally},
         },
         wire::{
             ResetToken,
@@ -398,13 +413,13 @@ pub use api::incoming::Incoming;
 #[cfg(feature = "tokio")]
 pub use api::post_quantum::PostQuantum;
 #[cfg(feature = "tokio")]
-pub use api::stream::{RecvStream, SendStream};
+pub use api::stream::{BidiStream, RecvStream, SendStream};
 #[cfg(feature = "tokio")]
 pub use config::Workers;
 pub use config::{ClientConfig, ServerConfig};
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use errors::{ConnectError, EndpointError, ReadError, WriteError};
+pub use errors::{ConnectError, EndpointError, ReadError, ReadExactError, WriteError};
 pub use hybriq_proto::{
     Direction, Handshake, StreamId, TransportConfig, wire::error::ConnectionError,
 };

@@ -105,7 +105,7 @@ pub trait SendStream: AsyncWrite + Unpin + Send + 'static {
     fn reset(&mut self, code: u32);
 
     /// Waits until the peer needs nothing more of the stream. `Some` is the code of its STOP_SENDING.
-    fn stopped(&mut self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send;
+    fn stopped(&self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send;
 
     /// Finishes the stream, and waits until the peer has acknowledged all of it.
     fn acknowledged(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
@@ -226,7 +226,7 @@ impl SendStream for stream::SendStream {
         self.reset(code.into());
     }
 
-    async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
+    async fn stopped(&self) -> Result<Option<u64>, WriteError> {
         self.stopped().await
     }
 

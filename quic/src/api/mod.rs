@@ -6,6 +6,8 @@ pub(crate) mod connecting;
 pub(crate) mod connection;
 #[cfg(feature = "tokio")]
 pub(crate) mod early_connection;
+#[cfg(feature = "futures")]
+pub(crate) mod futures;
 #[cfg(feature = "tokio")]
 pub(crate) mod generic;
 #[cfg(feature = "tokio")]

@@ -2,6 +2,8 @@
 
 pub(crate) mod addresses;
 mod builder;
+#[cfg(feature = "futures")]
+pub(crate) mod clients;
 #[cfg(unix)]
 mod listen_fds;
 mod restart;
@@ -15,10 +17,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq_proto::stats::EndpointStats;
 use hybriq_proto::{
     endpoint::Setup,
-    stats::census::Census,
+    stats::{EndpointStats, census::Census},
     wire::{
         error::{ConnectionError, SystemError},
         udp::canonical,

@@ -1,15 +1,19 @@
 //! No waiting task is forgotten.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
-use hybriq_proto::config::{DatagramConfig, TransportConfig};
+use hybriq_proto::{
+    config::{DatagramConfig, TransportConfig},
+    owners::datagrams::{DatagramOptions, Fate},
+};
 use shuttle::future::spawn;
 
 use super::world::{Settings, World, check, client_config, pause, server_address, server_config};
 use crate::{
     api::{connection::Connection, stream::RecvStream},
     errors::WriteError,
+    sync::clock,
 };
 
 /// Returns settings of a server that allows one stream, and little data.
@@ -221,6 +225,126 @@ fn those_who_watch_a_stream_learn_its_end() {
         assert_eq!(watch.await.unwrap(), Ok(Some(7)));
         client.close(0, b"");
         stop.await.unwrap();
+    });
+}
+
+/// Waits of their own, which need no handle: several of one stream, and all of them are woken.
+#[test]
+fn waits_for_a_stream_outlive_its_handle() {
+    let settings = Settings::default().in_time();
+    check(settings, |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let reader = spawn(async move {
+            let mut recv = accept_uni(&server).await;
+            assert_eq!(recv.read_to_end(9).await.unwrap(), b"delivered");
+            let mut recv = accept_uni(&server).await;
+            recv.stop(7);
+            server.closed().await
+        });
+        for (data, end) in [(&b"delivered"[..], None), (b"stopped", Some(7))] {
+            let mut send = client.open_uni().await.unwrap();
+            let stopped = [send.stopped(), send.stopped()].map(spawn);
+            drop(send.stopped());
+            send.write_all(data).await.unwrap();
+            send.finish();
+            let late = send.stopped();
+            drop(send);
+            for stopped in stopped {
+                assert_eq!(stopped.await.unwrap(), Ok(end));
+            }
+            assert_eq!(late.await, Ok(end));
+        }
+        let send = client.open_uni().await.unwrap();
+        let stopped = spawn(send.stopped());
+        client.close(0, b"");
+        assert!(stopped.await.unwrap().is_err());
+        assert!(send.stopped().await.is_err());
+        reader.await.unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_the_first_bytes_is_woken_when_they_have_arrived() {
+    let settings = Settings::default().in_time();
+    check(settings, |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        let waits = [send.delivered(0), send.delivered(3), send.delivered(9)].map(spawn);
+        send.write_all(b"abc").await.unwrap();
+        assert_eq!(send.delivered(3).await, Ok(()));
+        let sent = send.delivery().unwrap();
+        assert_eq!((sent.written, sent.acknowledged, sent.lost), (3, 3, 0));
+        send.write_all(b"def").await.unwrap();
+        send.finish();
+        for wait in waits {
+            assert_eq!(wait.await.unwrap(), Ok(()), "all of a shorter stream");
+        }
+        assert_eq!(send.delivery(), None);
+        assert_eq!(send.delivered(9).await, Ok(()));
+        // What is reset will not be delivered.
+        let mut send = client.open_uni().await.unwrap();
+        let wait = spawn(send.delivered(1));
+        send.reset(4);
+        assert_eq!(wait.await.unwrap(), Err(WriteError::Closed));
+        assert_eq!(send.delivered(1).await, Err(WriteError::Closed));
+        drop(server);
+    });
+}
+
+/// A stream whose time has come wakes all who wait for it.
+#[test]
+fn an_expired_stream_wakes_its_writer() {
+    check(narrow().in_time(), |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let reader = spawn(async move {
+            let mut recv = accept_uni(&server).await;
+            let end = recv.received_reset().await;
+            drop(recv);
+            (end, server.closed().await).0
+        });
+        let mut send = client.open_uni().await.unwrap();
+        let late = Duration::from_secs(1);
+        send.expire_at(Some(clock::now() + late), 9);
+        let waits = [send.delivered(5000), send.delivered(6000)].map(spawn);
+        // The window of the stream takes a thousand bytes, and nobody reads.
+        assert_eq!(send.write_all(&[7; 6000]).await, Err(WriteError::Expired));
+        for wait in waits {
+            assert_eq!(wait.await.unwrap(), Err(WriteError::Expired));
+        }
+        assert_eq!(send.acknowledged().await, Err(WriteError::Expired));
+        drop(send);
+        client.close(0, b"");
+        assert_eq!(reader.await.unwrap(), Ok(Some(9)));
+    });
+}
+
+#[test]
+fn who_waits_for_the_fate_of_a_datagram_is_woken() {
+    let settings = Settings::default().in_time();
+    check(settings, |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let options = DatagramOptions::new();
+        let fate = client.send_datagram_tracked("one".into(), options).unwrap();
+        let other = client.send_datagram_tracked("two".into(), options).unwrap();
+        drop(other);
+        assert_eq!(fate.await, Ok(Fate::Acknowledged));
+        let late = options.expires(clock::now());
+        let late = client.send_datagram_tracked("late".into(), late).unwrap();
+        assert_eq!(late.await, Ok(Fate::Expired));
+        assert!(
+            client
+                .send_datagram_tracked(Bytes::from(vec![0; 9000]), options)
+                .is_err()
+        );
+        world.network.set_reachable(server_address(), Some(0));
+        let last = client
+            .send_datagram_tracked("last".into(), options)
+            .unwrap();
+        let last = spawn(last);
+        client.close(0, b"");
+        assert!(last.await.unwrap().is_err(), "the connection is over");
+        world.network.set_reachable(server_address(), None);
+        drop(server);
     });
 }
 

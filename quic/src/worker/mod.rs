@@ -46,7 +46,7 @@ use crate::{
 pub(crate) use crate::sync::waiters::{Drain, set_waker, wake};
 pub use admit::handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
 pub(crate) use connection::attempt::{Attempt, Departure, Promise};
-pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
+pub(crate) use connection::{Ended, Handle, Polling, Rejected, State, StreamWatch, WaitFor};
 pub(crate) use life::start::{Start, first_core};
 pub(crate) use settings::{Spent, Watcher, WorkerSettings};
 pub(crate) use shared::Shared;

@@ -1,7 +1,7 @@
 //! Datagrams (RFC 9221) through the public API, over real loopback sockets.
 #![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
-use std::time::Duration;
+use std::{future::poll_fn, pin::Pin, time::Duration};
 
 use crate::endpoint_support::{Pair, client_config, server_config, soon};
 use bytes::Bytes;
@@ -167,4 +167,57 @@ async fn a_dropped_wait_takes_no_datagram() {
     pair.client.send_datagram("kept".into()).unwrap();
     let got = soon(pair.server.recv_datagram()).await.unwrap();
     assert_eq!(got.as_deref(), Some(&b"kept"[..]));
+}
+
+/// Datagrams, streams and clients by the traits of the crate `futures`.
+#[tokio::test]
+async fn streams_and_sinks_carry_what_the_methods_do() {
+    use futures_core::Stream;
+    use futures_sink::Sink;
+
+    async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+        soon(poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx))).await
+    }
+
+    let server = Endpoint::server("127.0.0.1:0", server_config()).unwrap();
+    let config = DatagramConfig::new().send_queue(3000);
+    let config = client_config().transport(TransportConfig::new().datagrams(config));
+    let client = Endpoint::client(config).unwrap();
+    let connecting = client.connect(server.local_address(), "localhost");
+    let mut clients = server.clients();
+    let accept = async { next(&mut clients).await.unwrap().accept().await.unwrap() };
+    let (there, here) = soon(async { tokio::join!(accept, connecting) }).await;
+    let here = here.unwrap();
+
+    // More than the queue holds: nothing is dropped, because the sink waits.
+    let mut sink = here.datagrams();
+    let mut datagrams = there.datagrams();
+    for number in 0..20 {
+        soon(poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)))
+            .await
+            .unwrap();
+        let data = Bytes::from(vec![number; 1000]);
+        Pin::new(&mut sink).start_send(data).unwrap();
+    }
+    soon(poll_fn(|cx| Pin::new(&mut sink).poll_close(cx)))
+        .await
+        .unwrap();
+    let stats = here.stats().datagram_frames;
+    assert_eq!(stats.dropped_unsent, 0);
+    assert_eq!(next(&mut datagrams).await.unwrap().unwrap()[0], 0);
+
+    let (mut bidi, mut uni) = (there.bidi_streams(), there.uni_streams());
+    let (mut send, _recv) = here.open_bidi().await.unwrap();
+    send.write_all(b"x").await.unwrap();
+    let mut one_way = here.open_uni().await.unwrap();
+    one_way.write_all(b"x").await.unwrap();
+    assert_eq!(next(&mut bidi).await.unwrap().unwrap().0.id(), send.id());
+    assert_eq!(next(&mut uni).await.unwrap().unwrap().id(), one_way.id());
+    here.close(7, b"");
+    assert!(next(&mut bidi).await.unwrap().is_err());
+    assert!(next(&mut bidi).await.is_none(), "nothing after an error");
+    while next(&mut datagrams).await.unwrap().is_ok() {}
+    assert!(next(&mut datagrams).await.is_none());
+    server.close(0, b"");
+    assert!(next(&mut clients).await.is_none());
 }

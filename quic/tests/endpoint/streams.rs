@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hybriq::{Endpoint, TransportConfig, transport::Priority};
+use hybriq::{BidiStream, Endpoint, ReadExactError, TransportConfig, transport::Priority};
 
 use crate::endpoint_support::{Pair, client_config, relay, server, soon};
 
@@ -75,4 +75,54 @@ async fn what_the_peer_allows_can_be_asked_without_waiting() {
     client.close(0, b"");
     assert_eq!(first.credit(), 0);
     assert!(client.try_open_bidi().is_err());
+}
+
+/// A bidirectional stream as one value works with tokio's traits, and comes apart again.
+#[tokio::test]
+async fn both_ends_of_a_stream_are_one_value() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut asks = BidiStream::from(pair.client.open_bidi().await.unwrap());
+    soon(asks.write_all(b"question")).await.unwrap();
+    let answers = soon(pair.server.accept_bidi()).await.unwrap().unwrap();
+    let mut answers = BidiStream::from(answers);
+    let mut question = [0; 8];
+    soon(answers.read_exact(&mut question)).await.unwrap();
+    assert_eq!(&question, b"question");
+    soon(answers.write_all(b"answer")).await.unwrap();
+    answers.shutdown().await.unwrap();
+    let mut answer = String::new();
+    soon(asks.read_to_string(&mut answer)).await.unwrap();
+    assert_eq!(answer, "answer");
+    let (send, recv) = asks.split();
+    assert_eq!(send.id(), recv.id());
+    let mut asks = BidiStream::join(send, recv);
+    asks.send_mut().reset(5);
+    let reset = soon(answers.recv_mut().received_reset()).await;
+    assert_eq!(reset, Ok(Some(5)));
+}
+
+#[tokio::test]
+async fn a_read_of_a_known_length_fills_the_buffer_or_tells_how_far_it_came() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    send.write_all(b"1234").await.unwrap();
+    let mut recv = soon(pair.server.accept_uni()).await.unwrap().unwrap();
+    let mut buffer = [0; 6];
+    let (read, ()) = soon(async {
+        tokio::join!(recv.read_exact(&mut buffer), async {
+            tokio::task::yield_now().await;
+            send.write_all(b"5678").await.unwrap();
+            send.finish();
+        })
+    })
+    .await;
+    assert_eq!((read, &buffer), (Ok(()), b"123456"));
+    let short = ReadExactError::TooShort { read: 2, wanted: 6 };
+    assert_eq!(soon(recv.read_exact(&mut buffer)).await, Err(short.clone()));
+    assert_eq!(&buffer[..2], b"78");
+    let kind = std::io::Error::from(short).kind();
+    assert_eq!(kind, std::io::ErrorKind::UnexpectedEof);
+    assert_eq!(recv.read_exact(&mut []).await, Ok(()));
 }

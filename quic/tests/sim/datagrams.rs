@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{TransportConfig, tls::Side, transport::DatagramConfig};
+use hybriq::{
+    TransportConfig,
+    tls::Side,
+    transport::{DatagramConfig, DatagramOptions},
+};
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::{
@@ -219,10 +223,11 @@ impl App for Perishing {
         for number in 0..std::mem::take(&mut self.count) {
             let mut data = vec![0; 1000];
             data[..8].copy_from_slice(&number.to_be_bytes());
-            let deadline = (number % 2 == 1).then_some(now + self.max_age);
-            connection
-                .send_datagram_until(data.into(), deadline)
-                .unwrap();
+            let mut options = DatagramOptions::new();
+            if number % 2 == 1 {
+                options = options.expires(now + self.max_age);
+            }
+            connection.send_datagram_with(data.into(), options).unwrap();
         }
     }
 

@@ -14,7 +14,7 @@ use hybriq::{
         PacketKind, PathAddresses, Sampler, Subscriber, TimerKind,
     },
     tls::Side,
-    transport::Version,
+    transport::{Congestion, Version},
 };
 use hybriq_proto::wire::packet::Cid;
 use hybriq_sim::{Ask, Network, ms, one_in};
@@ -256,6 +256,28 @@ fn stats_tell_of_acks_marks_and_the_path() {
     );
     assert!(path.pacing_rate.is_some_and(|rate| rate > 0));
     assert_eq!((path.datagram_size, path.controller), (1452, "Cubic"));
+}
+
+/// An encoder of video can follow the target rate, whichever controller is in use.
+#[test]
+fn the_target_rate_is_what_the_link_carries() {
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        let config = transport().congestion(congestion.clone());
+        let (client, server) = (client_with(config.clone()), server_with(config));
+        let mut world = world(
+            plain(1).bandwidth(20_000_000, 60_000),
+            &client,
+            &server,
+            Ask::streams(1, 8 << 20).keep_open(),
+        );
+        let begun = world.client_connection(0).path_stats();
+        assert_eq!(begun.delivery_rate_at, None);
+        world.run_for(ms(10_000));
+        let path = world.client_connection(0).path_stats();
+        let share = path.target_rate as f64 / 2_500_000.0;
+        assert!((0.6..1.2).contains(&share), "{congestion:?}: {path:?}");
+        assert!(path.delivery_rate_at.is_some());
+    }
 }
 
 /// Watches every other connection, with a recorder of its own.

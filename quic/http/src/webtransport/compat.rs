@@ -227,7 +227,7 @@ impl generic::SendStream for SendStream {
         self.reset(code);
     }
 
-    async fn stopped(&mut self) -> Result<Option<u64>, StreamError> {
+    async fn stopped(&self) -> Result<Option<u64>, StreamError> {
         Ok(self.stopped().await?.map(u64::from))
     }
 

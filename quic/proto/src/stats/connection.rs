@@ -1,6 +1,6 @@
 //! Counters of a connection, and measurements of its path.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::declare::{by_label, counters};
 use crate::wire::{frame::EcnCounts, udp::EcnState};
@@ -166,8 +166,15 @@ pub struct PathStats {
     pub controller: &'static str,
     /// Phase of the congestion controller.
     pub phase: Phase,
-    /// Latest measured delivery rate, in bytes per second.
+    /// Latest measured delivery rate, in bytes per second. Lower than what the path can carry if the application had
+    /// less to send.
     pub delivery_rate: Option<u64>,
+    /// Time of that measurement: its age is `at.elapsed()`.
+    pub delivery_rate_at: Option<Instant>,
+    /// Rate in bytes per second that the congestion controller expects to get through, for applications that choose
+    /// how much they send, such as encoders of video: the bandwidth that BBR has measured, or the window of the
+    /// others per round trip.
+    pub target_rate: u64,
     /// Pacing rate, in bytes per second.
     pub pacing_rate: Option<u64>,
     /// Number of packets that may overtake a packet before it counts as lost; it grows if the path

@@ -86,9 +86,12 @@ pub const DATAGRAM_FRAME: u64 = 65_535;
 /// empty ones.
 pub const DATAGRAM_OVERHEAD: usize = 64;
 
-/// Bytes that a waiting DATAGRAM with a deadline counts as in addition: its place in a queue, which
+/// Bytes that a waiting DATAGRAM with options counts as in addition: their place in a queue, which
 /// may have spare places.
-pub const DATAGRAM_DEADLINE: usize = 48;
+pub const DATAGRAM_OPTIONS: usize = 96;
+
+/// Number of datagrams whose fate may be awaited at once.
+pub const DATAGRAM_FATES: usize = 4096;
 
 /// Number of connection ids that the peer may issue to us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;

@@ -1,15 +1,21 @@
 //! Datagrams: messages that are not sent again when they are lost.
 
-use std::{task::Poll, time::Duration};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use hybriq_proto::owners::datagrams::SendError;
+use hybriq_proto::{
+    owners::datagrams::{DatagramOptions, Fate as DatagramFate, SendError},
+    wire::error::ConnectionError,
+};
 
 use super::{Connection, stage::Stage};
 use crate::{
     errors::SendDatagramError,
     sync::clock,
-    worker::{State, WaitFor},
+    worker::{Handle, State, WaitFor},
 };
 
 /// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
@@ -48,7 +54,7 @@ impl<S: Stage> Connection<S> {
     /// # }
     /// ```
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        self.queue(data, None)
+        self.send_datagram_with(data, DatagramOptions::new())
     }
 
     /// Sends a datagram like [`send_datagram`](Self::send_datagram), unless it has to wait longer than
@@ -72,12 +78,34 @@ impl<S: Stage> Connection<S> {
         data: Bytes,
         max_age: Duration,
     ) -> Result<(), SendDatagramError> {
-        self.queue(data, Some(max_age))
+        let mut options = DatagramOptions::new();
+        // A time that cannot be expressed never comes.
+        if let Some(at) = clock::now().checked_add(max_age) {
+            options = options.expires(at);
+        }
+        self.send_datagram_with(data, options)
     }
 
-    fn queue(&self, data: Bytes, max_age: Option<Duration>) -> Result<(), SendDatagramError> {
-        // A time that cannot be expressed never comes.
-        let deadline = max_age.and_then(|age| clock::now().checked_add(age));
+    /// Sends a datagram like [`send_datagram`](Self::send_datagram), with a deadline or an urgency of its own.
+    ///
+    /// # Errors
+    /// As for [`send_datagram`](Self::send_datagram). The queue is also full for a datagram that is less urgent than
+    /// all that wait.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// use hybriq::transport::DatagramOptions;
+    ///
+    /// connection.send_datagram_with("a key was pressed".into(), DatagramOptions::new().urgency(0))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram_with(
+        &self,
+        data: Bytes,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
         let len = data.len();
         let mut state = self.handle.lock();
         if let Some(error) = &state.closed {
@@ -86,11 +114,49 @@ impl<S: Stage> Connection<S> {
         if self.handle.check(&state).is_err() {
             return Err(SendDatagramError::ZeroRttRejected);
         }
-        let taken = state.core.send_datagram_until(data, deadline);
+        let taken = state.core.send_datagram_with(data, options);
         drop(state);
         taken.map_err(|error| public(error, len))?;
         self.handle.touch();
         Ok(())
+    }
+
+    /// Sends a datagram like [`send_datagram_with`](Self::send_datagram_with), and returns a future of what becomes of
+    /// it. The future need not be polled, and does not keep the connection alive.
+    ///
+    /// # Errors
+    /// As for [`send_datagram_with`](Self::send_datagram_with). The queue also counts as full while the fates of 4096
+    /// datagrams are awaited. The future fails if the connection ends first.
+    ///
+    /// # Cancel safety
+    /// The datagram is sent even if the future is dropped.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// use hybriq::transport::{DatagramFate, DatagramOptions};
+    ///
+    /// let fate = connection.send_datagram_tracked("where I am".into(), DatagramOptions::new())?;
+    /// if fate.await? != DatagramFate::Acknowledged {
+    ///     println!("it did not arrive, as far as we know");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram_tracked(
+        &self,
+        data: Bytes,
+        options: DatagramOptions,
+    ) -> Result<
+        impl Future<Output = Result<DatagramFate, ConnectionError>> + Send + Sync + use<S>,
+        SendDatagramError,
+    > {
+        let (tag, fate) = self.handle.lock().fates.add();
+        let sent = self.send_datagram_with(data, options.tag(tag));
+        if sent.is_err() {
+            self.handle.lock().fates.give_up(tag);
+        }
+        sent.map(|()| fate)
     }
 
     /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
@@ -125,19 +191,47 @@ impl Connection {
     /// # Cancel safety
     /// Sends nothing if the future is dropped before it is ready.
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        let send = |state: &mut State| {
-            if let Some(error) = &state.closed {
-                return Poll::Ready(Err(error.clone().into()));
-            }
-            match state.core.send_datagram_within(&data) {
-                Ok(()) => Poll::Ready(Ok(())),
-                Err(SendError::Full) => Poll::Pending,
-                Err(error) => Poll::Ready(Err(public(error, data.len()))),
-            }
-        };
+        let send = |state: &mut State| send_within(state, &data);
         self.handle.wait(WaitFor::DatagramRoom, send).await?;
         self.handle.touch();
         Ok(())
+    }
+
+    /// Sends a datagram once there is room for it; the twin of [`send_datagram_wait`](Self::send_datagram_wait).
+    /// Wakes the task of its last call with this handle.
+    ///
+    /// # Errors
+    /// As for [`send_datagram_wait`](Self::send_datagram_wait).
+    pub fn poll_send_datagram(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &Bytes,
+    ) -> Poll<Result<(), SendDatagramError>> {
+        let send = |_: &Handle, state: &mut State| send_within(state, data);
+        let sent = self.handle.poll(WaitFor::DatagramRoom, cx, send);
+        if sent.is_ready() {
+            self.handle.touch();
+        }
+        sent
+    }
+
+    /// Sends a datagram if there is room for it.
+    #[cfg(feature = "futures")]
+    pub(crate) fn try_send_datagram(&self, data: &Bytes) -> Poll<Result<(), SendDatagramError>> {
+        let sent = send_within(&mut self.handle.lock(), data);
+        self.handle.touch();
+        sent
+    }
+}
+
+fn send_within(state: &mut State, data: &Bytes) -> Poll<Result<(), SendDatagramError>> {
+    if let Some(error) = &state.closed {
+        return Poll::Ready(Err(error.clone().into()));
+    }
+    match state.core.send_datagram_within(data) {
+        Ok(()) => Poll::Ready(Ok(())),
+        Err(SendError::Full) => Poll::Pending,
+        Err(error) => Poll::Ready(Err(public(error, data.len()))),
     }
 }
 

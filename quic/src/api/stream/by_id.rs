@@ -6,7 +6,7 @@ use hybriq_proto::owners::streams::{self, StreamId};
 
 use crate::{
     errors::WriteError,
-    worker::{Handle, set_waker},
+    worker::{Ended, Handle, State, set_waker},
 };
 
 /// Returns the room of a stream's send buffer once it has at least this much.
@@ -43,16 +43,8 @@ pub(crate) fn poll_stopped(
     cx: &Context<'_>,
 ) -> Poll<Result<Option<u64>, WriteError>> {
     let mut state = handle.lock_stream()?;
-    let stopped = state.sends.get(&id).and_then(|side| side.stopped);
-    let streams = state.core.streams();
-    if let Some(code) = stopped.or(streams.stop_code(id)) {
-        return Poll::Ready(Ok(Some(code)));
-    }
-    if streams.is_send_acknowledged(id) {
-        return Poll::Ready(Ok(None));
-    }
-    if let Some(error) = &state.closed {
-        return Poll::Ready(Err(error.clone().into()));
+    if let Poll::Ready(ended) = ended(&mut state, id) {
+        return Poll::Ready(ended);
     }
     let Some(side) = state.sends.get_mut(&id) else {
         // The stream no longer has a handle.
@@ -62,4 +54,27 @@ pub(crate) fn poll_stopped(
     drop(state);
     drop(replaced);
     handle.on_polled(Poll::Pending)
+}
+
+/// Returns how the peer ended a stream, if that is known.
+pub(super) fn ended(state: &mut State, id: StreamId) -> Poll<Result<Option<u64>, WriteError>> {
+    if let Ended::Stopped(code) = state.send_ended(id) {
+        return Poll::Ready(Ok(Some(code)));
+    }
+    if state.core.streams().is_send_acknowledged(id) {
+        return Poll::Ready(Ok(None));
+    }
+    match &state.closed {
+        Some(error) => Poll::Ready(Err(error.clone().into())),
+        None => Poll::Pending,
+    }
+}
+
+/// Returns why a stream takes no more data, or cannot be delivered any more.
+pub(super) fn refusal(state: &mut State, id: StreamId) -> WriteError {
+    match state.send_ended(id) {
+        Ended::No => WriteError::Closed,
+        Ended::Stopped(code) => WriteError::Stopped(code),
+        Ended::Expired => WriteError::Expired,
+    }
 }

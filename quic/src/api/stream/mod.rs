@@ -1,8 +1,11 @@
 //! Handles of the two ends of a stream.
 
+mod bidi;
 mod by_id;
+mod delivery;
 mod recv;
 mod send;
+mod whole;
 
 use std::{
     io,
@@ -14,6 +17,7 @@ use hybriq_proto::owners::streams::StreamId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::worker::Handle;
+pub use bidi::BidiStream;
 pub(crate) use by_id::{poll_room, poll_stopped};
 pub use recv::RecvStream;
 pub use send::SendStream;

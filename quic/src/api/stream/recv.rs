@@ -14,9 +14,6 @@ use crate::{
     worker::{Handle, Rejected, State, set_waker},
 };
 
-/// Number of bytes that [`RecvStream::read_to_end`] asks for at once.
-const CHUNK: usize = 64 * 1024;
-
 /// The receiving end of a stream.
 ///
 /// Dropping it before its end was read tells the peer to stop sending, with code 0 or the code of
@@ -24,7 +21,7 @@ const CHUNK: usize = 64 * 1024;
 pub struct RecvStream {
     handle: Handle,
     id: StreamId,
-    end: End,
+    pub(super) end: End,
     order: Order,
     early: bool,
     /// True if the connection has an entry for the waker of this stream's reader.
@@ -33,7 +30,7 @@ pub struct RecvStream {
 
 /// End of the stream as the reader saw it; every later call returns the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Open,
     Finished,
     Stopped,
@@ -176,27 +173,6 @@ impl RecvStream {
     /// ```
     pub async fn read_unordered(&mut self, max: usize) -> Result<Option<Chunk>, ReadError> {
         poll_fn(|cx| self.poll_read_unordered(cx, max)).await
-    }
-
-    /// Reads the rest of the stream, at most `limit` bytes.
-    ///
-    /// # Errors
-    /// [`ReadError::TooLong`] beyond the limit, otherwise as for [`read`](Self::read).
-    ///
-    /// # Cancel safety
-    /// Not cancel safe: data already read is lost if the future is dropped before it is ready.
-    pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadError> {
-        let mut all = Vec::new();
-        while let Some(chunk) = self.read_chunk(CHUNK).await? {
-            if chunk.len() > limit - all.len() {
-                // Otherwise the rest would look like a whole stream.
-                let error = ReadError::TooLong { limit };
-                self.end = End::Failed(Box::new(error.clone()));
-                return Err(error);
-            }
-            all.extend_from_slice(&chunk);
-        }
-        Ok(all)
     }
 
     /// Reads available bytes; the twin of [`read`](Self::read).

@@ -26,15 +26,15 @@ const COPY: usize = 256 * 1024;
 /// delivered, even if all handles of the connection are dropped as well; only closing the
 /// connection prevents that.
 pub struct SendStream {
-    handle: Handle,
-    id: StreamId,
-    end: End,
+    pub(super) handle: Handle,
+    pub(super) id: StreamId,
+    pub(super) end: End,
     priority: Priority,
 }
 
 /// Final action of this end on the stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Open,
     Finished,
     /// Reset at an offset; a later reset may lower the offset.
@@ -321,7 +321,7 @@ impl SendStream {
                 self.handle.on_polled(Poll::Pending)
             }
             Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
-            Err(_) => Poll::Ready(Err(WriteError::Closed)),
+            Err(_) => Poll::Ready(Err(by_id::refusal(&mut state, self.id))),
         }
     }
 
@@ -405,47 +405,6 @@ impl SendStream {
             let _ = act(state.core.streams(), self.id);
             drop(state);
             self.handle.touch();
-        }
-    }
-
-    /// Waits until the peer needs nothing more of this stream. `Some` is the code of its
-    /// STOP_SENDING; `None` means that the peer acknowledged all data and the end of the stream, or
-    /// its reset.
-    ///
-    /// # Errors
-    /// The connection is over.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
-        poll_fn(|cx| self.poll_stopped(cx)).await
-    }
-
-    /// Returns how the peer ended the stream once it is known; the twin of
-    /// [`stopped`](Self::stopped).
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
-        by_id::poll_stopped(&self.handle, self.id, cx)
-    }
-
-    /// Finishes the stream if it is not finished yet, and waits until the peer has acknowledged all
-    /// of it. The peer's transport has the data then; its application may not have read it yet.
-    ///
-    /// # Errors
-    /// The peer stopped the stream, it was reset, or the connection is over.
-    ///
-    /// # Cancel safety
-    /// The stream is finished even if the future is dropped.
-    pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
-        self.finish();
-        if matches!(self.end, End::Reset | End::ResetAt) {
-            return Err(WriteError::Closed);
-        }
-        match self.stopped().await? {
-            None => Ok(()),
-            Some(code) => Err(WriteError::Stopped(code)),
         }
     }
 }

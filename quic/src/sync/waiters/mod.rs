@@ -76,12 +76,12 @@ impl Place {
 
 impl Waiters {
     /// Registers the task for a wake-up. Returns its previous waker, to be dropped once no lock is held.
-    fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
+    pub(crate) fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
         self.0.get_or_insert_default().register(place, cx)
     }
 
     /// Gives up a place. If its future was already woken, the next one is woken instead.
-    fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
+    pub(crate) fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
         self.0.as_mut()?.leave(place, wakes)
     }
 

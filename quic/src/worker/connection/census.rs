@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, task::Waker};
 
 use hybriq_proto::{owners::streams::Direction, stats::census::Census};
 
-use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move};
+use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move, watch::Watch};
 
 impl SharedConnection {
     /// Returns what the connection holds, table by table.
@@ -48,10 +48,11 @@ impl Drop for SharedConnection {
 
 /// Tables whose entries belong to handles and to futures that borrow them.
 #[cfg(debug_assertions)]
-const OF_HANDLES: [&str; 11] = [
+const OF_HANDLES: [&str; 12] = [
     SENDERS,
     WRITERS,
     READERS,
+    WATCHERS,
     "tasks that open a bidirectional stream",
     "tasks that open a unidirectional stream",
     "tasks that accept a bidirectional stream",
@@ -65,6 +66,7 @@ const OF_HANDLES: [&str; 11] = [
 const SENDERS: &str = "senders with a handle";
 const WRITERS: &str = "tasks that wait for a sender";
 const READERS: &str = "readers that waited";
+const WATCHERS: &str = "futures that watch a sender";
 
 impl State {
     fn census(&self) -> Census {
@@ -78,6 +80,8 @@ impl State {
             waiters,
             sends,
             recvs,
+            watches,
+            fates,
         } = self;
         let mut census = core.census();
         census.add("closes to send", usize::from(close.is_some()), 0);
@@ -89,6 +93,8 @@ impl State {
         let writers = sends.values().map(SendSide::wakers).sum();
         census.add_of::<Waker>(WRITERS, writers);
         census.add_of::<(StreamId, Option<Waker>)>(READERS, recvs.len());
+        census.add_of::<(StreamId, Watch)>(WATCHERS, watches.futures());
+        census.add("datagrams whose fate a future awaits", fates.len(), 0);
         census
     }
 }
@@ -98,7 +104,7 @@ impl SendSide {
         let Self {
             writer,
             watcher,
-            stopped: _,
+            ended: _,
         } = self;
         usize::from(writer.is_some()) + usize::from(watcher.is_some())
     }

@@ -8,6 +8,7 @@ mod census;
 mod handle;
 mod leaving;
 mod moves;
+mod watch;
 
 use std::{
     net::SocketAddr,
@@ -28,7 +29,11 @@ use hybriq_proto::{
 };
 use tracing::Span;
 
-use self::{leaving::Leaving, moves::Move};
+use self::{
+    leaving::Leaving,
+    moves::Move,
+    watch::{Watches, fates::Fates},
+};
 use crate::sync::{
     AtomicBool, AtomicUsize, Mutex, MutexGuard,
     tasks::Tasks,
@@ -36,6 +41,7 @@ use crate::sync::{
 };
 use crate::worker::meter::trace::{PathEvent, Reported};
 pub(crate) use handle::{Handle, Polling, Rejected};
+pub(crate) use watch::{Ended, StreamWatch};
 
 /// Calls from a connection to its worker.
 pub(super) trait CallWorker: Send + Sync {
@@ -96,6 +102,10 @@ pub(crate) struct State {
     /// Receive streams whose reader has waited, each with its waker. The reader removes its entry
     /// when it takes the end of the stream, or is dropped earlier.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+    /// Sending parts that futures watch.
+    pub(crate) watches: Watches,
+    /// Datagrams whose fate is awaited.
+    pub(crate) fates: Fates,
 }
 
 /// Events that handles and their futures can wait for.
@@ -148,8 +158,8 @@ pub(crate) struct SendSide {
     pub(crate) writer: Option<Waker>,
     /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
-    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
-    pub(crate) stopped: Option<u64>,
+    /// How the stream ended before it was delivered.
+    pub(crate) ended: Ended,
 }
 
 impl SharedConnection {
@@ -176,6 +186,8 @@ impl SharedConnection {
                 waiters: Default::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
+                watches: Watches::default(),
+                fates: Fates::default(),
             }),
         })
     }
@@ -341,6 +353,7 @@ impl State {
             wakes.extend(side.watcher);
         }
         wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
+        self.watches.forget_all(wakes);
     }
 
     /// Closes the connection. Returns false if it was already over.
@@ -376,6 +389,10 @@ impl State {
             wakes.extend(side.watcher.take());
         }
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
+        self.watches.wake_all(wakes);
+        if let Some(error) = &self.closed {
+            self.fates.end(error, wakes);
+        }
     }
 
     /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the events to report.
@@ -419,6 +436,7 @@ impl State {
         let what = match event {
             DatagramEvent::Readable => WaitFor::Datagram,
             DatagramEvent::Writable => WaitFor::DatagramRoom,
+            DatagramEvent::Fate { tag, fate } => return self.fates.tell(tag, fate, wakes),
             _ => return,
         };
         self.waiters(what).wake_one(wakes);
@@ -439,14 +457,15 @@ impl State {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
             StreamEvent::Stopped { id, code } => {
-                if let Some(side) = self.sends.get_mut(&id) {
-                    side.stopped = Some(code);
-                    wakes.extend(side.writer.take());
-                    wakes.extend(side.watcher.take());
-                }
+                self.on_send_ended(id, Ended::Stopped(code), wakes);
             }
+            StreamEvent::Expired(id) => self.on_send_ended(id, Ended::Expired, wakes),
             StreamEvent::Acknowledged(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
+                self.watches.on_all_acknowledged(id, wakes);
+            }
+            StreamEvent::Delivered { id, acknowledged } => {
+                self.watches.on_delivered(id, acknowledged, wakes);
             }
             _ => {}
         }

@@ -223,7 +223,7 @@ impl SendStream {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn stopped(&mut self) -> Result<Option<u32>, StreamError> {
+    pub async fn stopped(&self) -> Result<Option<u32>, StreamError> {
         let stopped = self.stream.stopped().await;
         match stopped.map_err(|error| self.error(error))? {
             None => self.shared.end().map_or(Ok(None), |end| Err(end.into())),

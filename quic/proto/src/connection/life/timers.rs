@@ -227,6 +227,7 @@ impl Connection {
             self.next_ping(),
             self.paths.next_timeout(),
             self.datagrams.next_timeout(),
+            self.streams.next_timeout(),
         ];
         own.into_iter().chain([loss, acks]).flatten().min()
     }
@@ -291,6 +292,7 @@ impl Connection {
             .pace(self.paths.paced_until().filter(|&at| at > now));
         self.cids.local.on_timeout(now);
         self.datagrams.drop_expired(now);
+        self.streams.on_timeout(now);
         if self.next_ping().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
         }

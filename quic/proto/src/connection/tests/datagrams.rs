@@ -6,7 +6,7 @@ use super::{Event, Pair, client_address, forged::forge};
 use crate::{
     config::{DatagramConfig, TransportConfig},
     owners::{
-        datagrams::{DatagramEvent, SendError},
+        datagrams::{DatagramEvent, DatagramOptions, SendError},
         streams::Direction,
     },
     wire::{
@@ -154,7 +154,10 @@ fn a_waiting_datagram_expires() {
     let mut pair = pair();
     let deadline = pair.now + std::time::Duration::from_millis(5);
     let client = pair.client.connection();
-    let queued = client.send_datagram_until(Bytes::from_static(b"late"), Some(deadline));
+    let queued = client.send_datagram_with(
+        Bytes::from_static(b"late"),
+        DatagramOptions::new().expires(deadline),
+    );
     assert_eq!(queued, Ok(()));
     assert!(client.next_timeout().is_some_and(|at| at <= deadline));
     client.on_timeout(deadline);

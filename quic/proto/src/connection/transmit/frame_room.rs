@@ -1,12 +1,10 @@
 //! The room for frames in a packet, and DATAGRAM frames (RFC 9221) that fit into it.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 
 use crate::{
     connection::Connection,
-    owners::datagrams::{Datagrams, SendError},
+    owners::datagrams::{DatagramOptions, Datagrams, SendError},
     wire::packet::{self, Space},
 };
 
@@ -30,21 +28,21 @@ impl Connection {
     /// # Errors
     /// The datagram was not queued.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendError> {
-        self.send_datagram_until(data, None)
+        self.send_datagram_with(data, DatagramOptions::new())
     }
 
-    /// Queues a datagram, which is dropped if it was not sent by its deadline.
+    /// Queues a datagram with options.
     ///
     /// # Errors
     /// The datagram was not queued.
-    pub fn send_datagram_until(
+    pub fn send_datagram_with(
         &mut self,
         data: Bytes,
-        deadline: Option<Instant>,
+        options: DatagramOptions,
     ) -> Result<(), SendError> {
         let room = self.frame_room();
         self.paths.active_mut().mtu_mut().on_message(data.len());
-        self.datagrams.send(data, deadline, room)
+        self.datagrams.send(data, options, room)
     }
 
     /// Queues a datagram if the queue has room, regardless of the configuration.

@@ -231,6 +231,12 @@ pub trait Controller: Send + fmt::Debug {
         None
     }
 
+    /// Returns the rate in bytes per second at which data is expected to get through, or `None` for the window per
+    /// smoothed round trip.
+    fn target_rate(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the number of datagrams, at least 2, that may be sent at once after nothing was in
     /// flight, regardless of the rate (RFC 9002 §7.7).
     fn burst(&self) -> u64 {

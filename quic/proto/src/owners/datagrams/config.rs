@@ -1,5 +1,7 @@
 //! Limits of the two datagram queues.
 
+use std::time::Instant;
+
 use crate::wire::limits;
 
 /// Policy for a datagram that is sent while the queue is full.
@@ -16,7 +18,8 @@ pub enum WhenFull {
 /// Limits of the datagram queues (RFC 9221); a part of
 /// [`TransportConfig`](crate::config::TransportConfig).
 ///
-/// Each datagram counts as 64 bytes in addition to its data, and as 48 more if it has a deadline.
+/// Each datagram counts as 64 bytes in addition to its data, and as 96 more if it has
+/// [`DatagramOptions`].
 /// One always fits, even if the limit is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramConfig {
@@ -71,5 +74,71 @@ impl DatagramConfig {
         } else {
             limits::DATAGRAM_FRAME
         }
+    }
+}
+
+/// Options of one datagram.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+/// use hybriq_proto::owners::datagrams::DatagramOptions;
+///
+/// // Sound, before everything else, unless it would come too late.
+/// let sound = DatagramOptions::new()
+///     .expires(Instant::now() + Duration::from_millis(60))
+///     .urgency(1);
+/// # let _ = sound;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct DatagramOptions {
+    pub(crate) expires: Option<Instant>,
+    pub(crate) urgency: u8,
+    pub(crate) tag: Option<u64>,
+}
+
+impl Default for DatagramOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl DatagramOptions {
+    /// Urgency of a datagram without options.
+    pub(super) const URGENCY: u8 = 3;
+
+    /// Creates the defaults: no deadline, and urgency 3.
+    pub const fn new() -> Self {
+        Self {
+            expires: None,
+            urgency: Self::URGENCY,
+            tag: None,
+        }
+    }
+
+    /// Sets the time at which the datagram is dropped if it was not sent.
+    pub const fn expires(mut self, at: Instant) -> Self {
+        self.expires = Some(at);
+        self
+    }
+
+    /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default 3.
+    ///
+    /// If the queue is full, the oldest of the least urgent makes room. A datagram that is less urgent than all
+    /// waiting ones is refused then.
+    pub const fn urgency(mut self, urgency: u8) -> Self {
+        self.urgency = if urgency > 7 { 7 } else { urgency };
+        self
+    }
+
+    /// Asks for [`DatagramEvent::Fate`](super::DatagramEvent::Fate) with this tag.
+    pub const fn tag(mut self, tag: u64) -> Self {
+        self.tag = Some(tag);
+        self
+    }
+
+    pub(super) const fn is_plain(&self) -> bool {
+        self.expires.is_none() && self.tag.is_none() && self.urgency == Self::URGENCY
     }
 }

@@ -1,6 +1,7 @@
 //! DATAGRAM frames (RFC 9221): two bounded queues, and their share of a packet.
 
 mod config;
+mod fates;
 mod queue;
 
 use std::time::Instant;
@@ -15,14 +16,19 @@ use crate::{
         frame::{Datagram, FrameWriter, Owner, Timing},
     },
 };
-pub use config::{DatagramConfig, WhenFull};
-use queue::{Queue, cost};
+pub use config::{DatagramConfig, DatagramOptions, WhenFull};
+pub use fates::Fate;
+use fates::Fates;
+use queue::{Queue, Taken, cost};
 
 #[cfg(test)]
 mod tests;
 
 /// Largest number of bytes by which streams or datagrams may be ahead of each other.
 const MAX_LEAD: usize = 16 * 1024;
+
+/// Options of a datagram without any.
+const PLAIN: DatagramOptions = DatagramOptions::new();
 
 /// Event of the datagram queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +38,13 @@ pub enum DatagramEvent {
     Readable,
     /// The queue has room again after a datagram was refused.
     Writable,
+    /// What became of a datagram that was sent with a tag.
+    Fate {
+        /// Its tag.
+        tag: u64,
+        /// What became of it.
+        fate: Fate,
+    },
 }
 
 /// Reason why a datagram was refused.
@@ -46,14 +59,18 @@ pub enum SendError {
     Full,
 }
 
-/// Number of datagrams that a packet carried.
+/// Datagrams that a packet carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent(u16);
+pub struct Sent {
+    count: u16,
+    /// Slot of those whose fate is awaited, counted from 1; 0 if there are none.
+    slot: u16,
+}
 
 impl Sent {
     /// Returns true if the packet carried none.
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.count == 0
     }
 }
 
@@ -97,6 +114,7 @@ pub struct Datagrams {
     crowded_out: bool,
     room: Room,
     readable: bool,
+    fates: Fates,
     stats: DatagramStats,
 }
 
@@ -112,6 +130,7 @@ impl Datagrams {
             crowded_out: false,
             room: Room::Enough,
             readable: false,
+            fates: Fates::default(),
             stats: DatagramStats::default(),
         }
     }
@@ -136,28 +155,31 @@ impl Datagrams {
         )
     }
 
-    /// Queues a datagram, which is dropped if it was not sent by its deadline; `room` is the space for
-    /// frames in a packet. The configuration decides what happens if the queue is full.
+    /// Queues a datagram; `room` is the space for frames in a packet. The configuration decides what happens if the
+    /// queue is full.
     ///
     /// # Errors
-    /// Fails if the datagram was refused.
+    /// Fails if the datagram was refused. [`SendError::Full`] also if the fates of too many datagrams are awaited.
     pub fn send(
         &mut self,
         data: Bytes,
-        deadline: Option<Instant>,
+        options: DatagramOptions,
         room: usize,
     ) -> Result<(), SendError> {
         self.check(&data, room)?;
-        let (cost, bound) = (cost(data.len(), deadline), self.config.send_queue);
-        if !self.outbox.takes(cost, bound) {
-            match self.config.when_full {
-                WhenFull::Refuse => return Err(SendError::Full),
-                WhenFull::DropOldest => {
-                    self.stats.dropped_unsent += self.outbox.make_room(cost, bound);
-                }
-            }
+        if options.tag.is_some() && !self.fates.has_room() {
+            return Err(SendError::Full);
         }
-        self.outbox.push(data, deadline);
+        let (cost, bound) = (cost(data.len(), &options), self.config.send_queue);
+        while !self.outbox.takes(cost, bound) {
+            let least = match self.config.when_full {
+                WhenFull::Refuse => None,
+                WhenFull::DropOldest => self.outbox.take_least(options.urgency),
+            };
+            self.on_dropped(&least.ok_or(SendError::Full)?);
+        }
+        self.fates.on_queued(options.tag);
+        self.outbox.push(data, options);
         Ok(())
     }
 
@@ -170,12 +192,12 @@ impl Datagrams {
         self.check(data, room)?;
         if !self
             .outbox
-            .takes(cost(data.len(), None), self.config.send_queue)
+            .takes(cost(data.len(), &PLAIN), self.config.send_queue)
         {
             self.room = Room::Wanted;
             return Err(SendError::Full);
         }
-        self.outbox.push(data.clone(), None);
+        self.outbox.push(data.clone(), PLAIN);
         Ok(())
     }
 
@@ -189,7 +211,7 @@ impl Datagrams {
 
     /// Returns the oldest unread datagram.
     pub fn recv(&mut self) -> Option<Bytes> {
-        self.inbox.pop()
+        self.inbox.pop().map(|taken| taken.data)
     }
 
     /// Handles a received datagram.
@@ -205,11 +227,13 @@ impl Datagrams {
         if frame.least_size() > limit {
             return Err(Violation::DatagramTooLarge);
         }
-        let (cost, bound) = (cost(frame.data.len(), None), self.config.receive_buffer);
+        let (cost, bound) = (cost(frame.data.len(), &PLAIN), self.config.receive_buffer);
         self.stats.received += 1;
-        self.stats.dropped_unread += self.inbox.make_room(cost, bound);
+        while !self.inbox.takes(cost, bound) && self.inbox.pop().is_some() {
+            self.stats.dropped_unread += 1;
+        }
         self.readable |= self.inbox.is_empty();
-        self.inbox.push(Bytes::copy_from_slice(frame.data), None);
+        self.inbox.push(Bytes::copy_from_slice(frame.data), PLAIN);
         Ok(())
     }
 
@@ -221,7 +245,8 @@ impl Datagrams {
             self.room = Room::Enough;
             Some(DatagramEvent::Writable)
         } else {
-            None
+            let (tag, fate) = self.fates.poll()?;
+            Some(DatagramEvent::Fate { tag, fate })
         }
     }
 
@@ -246,29 +271,49 @@ impl Datagrams {
             crowded_out: _,
             room: _,
             readable: _,
+            fates,
             stats: _,
         } = self;
         census.add("datagrams to send", outbox.len() as usize, outbox.held());
         census.add("datagrams to read", inbox.len() as usize, inbox.held());
+        census.add("datagrams whose fate is awaited", fates.open(), 0);
     }
 
     /// Returns the time at which [`Datagrams::drop_expired`] must be called.
-    pub const fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         self.outbox.earliest()
     }
 
     /// Drops datagrams whose deadline has come.
     pub fn drop_expired(&mut self, now: Instant) {
-        if self.outbox.earliest().is_some_and(|at| at <= now) {
-            self.stats.expired += self.outbox.drop_expired(now);
+        let mut any = false;
+        while let Some(Taken { options, .. }) = self.outbox.take_expired(now) {
+            self.stats.expired += 1;
+            self.fates.on_unsent(options.tag, Fate::Expired);
+            any = true;
+        }
+        if any {
             self.note_room();
         }
     }
 
     /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.
     pub fn drop_larger(&mut self, most: usize) {
-        self.stats.dropped_unsent += self.outbox.drop_larger(most);
+        while let Some(larger) = self.outbox.take_larger(most) {
+            self.on_dropped(&larger);
+        }
         self.note_room();
+    }
+
+    fn on_dropped(&mut self, dropped: &Taken) {
+        self.stats.dropped_unsent += 1;
+        self.fates.on_unsent(dropped.options.tag, Fate::Dropped);
+    }
+
+    fn drop_all(&mut self) {
+        while let Some(unsent) = self.outbox.pop() {
+            self.on_dropped(&unsent);
+        }
     }
 
     /// Writes the datagrams that go before streams.
@@ -299,9 +344,11 @@ impl Datagrams {
     fn write_one(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) -> bool {
         let written = self.outbox.front().is_some_and(|data| out.datagram(data));
         if written {
-            self.outbox.pop();
+            if let Some(Taken { options, .. }) = self.outbox.pop() {
+                self.fates.on_sent(options.tag, sent);
+            }
             self.stats.sent += 1;
-            sent.0 = sent.0.saturating_add(1);
+            sent.count = sent.count.saturating_add(1);
         }
         written
     }
@@ -325,7 +372,8 @@ impl Datagrams {
         self.lead = Lead::default();
         self.crowded_out = false;
         self.stats.lost = self.stats.sent;
-        self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
+        self.fates.on_all_lost();
+        self.drop_all();
         self.note_room();
     }
 
@@ -333,12 +381,13 @@ impl Datagrams {
     pub fn go_on_after(&mut self, mut before: Self) {
         before.on_early_data_rejected();
         self.stats = before.stats;
+        self.fates = before.fates;
         self.room = before.room;
     }
 
     /// Drops waiting datagrams when the connection ends. Received ones may still be read.
     pub fn on_closed(&mut self) {
-        self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
+        self.drop_all();
     }
 
     /// Returns the counters of datagrams.
@@ -366,12 +415,18 @@ impl Owner for Datagrams {
 
     #[inline]
     fn on_acked(&mut self, sent: &Sent) {
-        self.stats.acknowledged += u64::from(sent.0);
+        self.stats.acknowledged += u64::from(sent.count);
+        if sent.slot != 0 {
+            self.fates.on_packet(sent, Fate::Acknowledged);
+        }
     }
 
     #[inline]
     fn on_lost(&mut self, sent: &Sent) {
-        self.stats.lost += u64::from(sent.0);
+        self.stats.lost += u64::from(sent.count);
+        if sent.slot != 0 {
+            self.fates.on_packet(sent, Fate::Lost);
+        }
     }
 }
 

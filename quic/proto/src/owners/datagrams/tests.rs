@@ -17,6 +17,10 @@ fn timing() -> Timing {
     }
 }
 
+fn carried(count: u16) -> Sent {
+    Sent { count, slot: 0 }
+}
+
 fn bytes(len: usize, fill: u8) -> Bytes {
     vec![fill; len].into()
 }
@@ -45,7 +49,7 @@ fn nothing_may_be_sent_to_a_peer_that_takes_none() {
     let mut datagrams = Datagrams::new(DatagramConfig::new());
     assert_eq!(datagrams.max_size(ROOM), None);
     assert_eq!(
-        datagrams.send(Bytes::new(), None, ROOM),
+        datagrams.send(Bytes::new(), PLAIN, ROOM),
         Err(SendError::Unsupported)
     );
     assert!(!datagrams.has_pending());
@@ -63,10 +67,10 @@ fn a_frame_with_its_length_stays_within_the_peers_limit() {
         let mut datagrams = ready(DatagramConfig::new());
         datagrams.set_peer_limit(limit);
         let most = datagrams.max_size(60_000).unwrap();
-        assert_eq!(datagrams.send(bytes(most, 1), None, 60_000), Ok(()));
+        assert_eq!(datagrams.send(bytes(most, 1), PLAIN, 60_000), Ok(()));
         let larger = bytes(most + 1, 1);
         assert_eq!(
-            datagrams.send(larger, None, 60_000),
+            datagrams.send(larger, PLAIN, 60_000),
             Err(SendError::TooLarge(most))
         );
         let (packet, _) = packet(&mut datagrams, 60_000);
@@ -78,25 +82,25 @@ fn a_frame_with_its_length_stays_within_the_peers_limit() {
 fn the_largest_fills_a_packet() {
     let mut datagrams = ready(DatagramConfig::new());
     assert_eq!(datagrams.max_size(ROOM), Some(ROOM - 1));
-    datagrams.send(bytes(ROOM - 1, 7), None, ROOM).unwrap();
+    datagrams.send(bytes(ROOM - 1, 7), PLAIN, ROOM).unwrap();
     let (frames, sent) = packet(&mut datagrams, ROOM);
-    assert_eq!((frames.len(), frames[0], sent), (ROOM, 0x30, Sent(1)));
+    assert_eq!((frames.len(), frames[0], sent), (ROOM, 0x30, carried(1)));
 }
 
 #[test]
 fn they_leave_in_order_and_as_many_as_fit() {
     let mut datagrams = ready(DatagramConfig::new());
     for fill in 0..5 {
-        datagrams.send(bytes(3, fill), None, ROOM).unwrap();
+        datagrams.send(bytes(3, fill), PLAIN, ROOM).unwrap();
     }
     let (frames, sent) = packet(&mut datagrams, 17);
-    assert_eq!(sent, Sent(3));
+    assert_eq!(sent, carried(3));
     assert_eq!(
         frames,
         [0x31, 3, 0, 0, 0, 0x31, 3, 1, 1, 1, 0x31, 3, 2, 2, 2]
     );
     let (_, sent) = packet(&mut datagrams, 17);
-    assert_eq!(sent, Sent(2));
+    assert_eq!(sent, carried(2));
     assert!(!datagrams.has_pending());
     assert_eq!(datagrams.stats().sent, 5);
 }
@@ -106,12 +110,12 @@ fn a_full_queue_drops_the_oldest() {
     let config = DatagramConfig::new().send_queue(3 * (100 + limits::DATAGRAM_OVERHEAD));
     let mut datagrams = ready(config);
     for fill in 0..5 {
-        datagrams.send(bytes(100, fill), None, ROOM).unwrap();
+        datagrams.send(bytes(100, fill), PLAIN, ROOM).unwrap();
     }
     assert_eq!(datagrams.stats().dropped_unsent, 2);
     let (frames, sent) = packet(&mut datagrams, ROOM);
     // Lengths above 63 take two bytes.
-    assert_eq!((sent, frames[3]), (Sent(3), 2));
+    assert_eq!((sent, frames[3]), (carried(3), 2));
 }
 
 #[test]
@@ -120,16 +124,16 @@ fn a_full_queue_refuses_if_it_is_to() {
         .send_queue(2 * (100 + limits::DATAGRAM_OVERHEAD))
         .when_full(WhenFull::Refuse);
     let mut datagrams = ready(config);
-    datagrams.send(bytes(100, 0), None, ROOM).unwrap();
-    datagrams.send(bytes(100, 1), None, ROOM).unwrap();
+    datagrams.send(bytes(100, 0), PLAIN, ROOM).unwrap();
+    datagrams.send(bytes(100, 1), PLAIN, ROOM).unwrap();
     assert_eq!(
-        datagrams.send(bytes(0, 2), None, ROOM),
+        datagrams.send(bytes(0, 2), PLAIN, ROOM),
         Err(SendError::Full)
     );
     assert_eq!(datagrams.stats().dropped_unsent, 0);
     packet(&mut datagrams, ROOM);
     assert_eq!(datagrams.poll_event(), None, "nobody waits");
-    assert_eq!(datagrams.send(bytes(100, 2), None, ROOM), Ok(()));
+    assert_eq!(datagrams.send(bytes(100, 2), PLAIN, ROOM), Ok(()));
 }
 
 #[test]
@@ -155,10 +159,10 @@ fn who_waits_for_room_is_told_once() {
 #[test]
 fn what_is_not_sent_by_its_deadline_is_dropped() {
     let (start, ms) = (timing().now, std::time::Duration::from_millis);
-    let mut datagrams = ready(DatagramConfig::new().send_queue(400));
+    let mut datagrams = ready(DatagramConfig::new().send_queue(460));
     for (fill, age) in [(0, None), (1, Some(20)), (2, None), (3, Some(10))] {
-        let deadline = age.map(|age| start + ms(age));
-        datagrams.send(bytes(1, fill), deadline, ROOM).unwrap();
+        let options = age.map_or(PLAIN, |age| PLAIN.expires(start + ms(age)));
+        datagrams.send(bytes(1, fill), options, ROOM).unwrap();
     }
     let full = datagrams.send_within(&bytes(1, 4), ROOM);
     assert_eq!(full, Err(SendError::Full));
@@ -184,7 +188,9 @@ fn what_is_not_sent_by_its_deadline_is_dropped() {
     assert_eq!(frames, [0x31, 1, 0, 0x31, 1, 2]);
     assert_eq!(datagrams.held(), 0);
     // One that was sent has no deadline any more, and what counts for it is taken back.
-    datagrams.send(bytes(1, 5), Some(start), ROOM).unwrap();
+    datagrams
+        .send(bytes(1, 5), PLAIN.expires(start), ROOM)
+        .unwrap();
     packet(&mut datagrams, ROOM);
     assert_eq!((datagrams.next_timeout(), datagrams.held()), (None, 0));
     assert_eq!(datagrams.stats().expired, 2);
@@ -193,10 +199,10 @@ fn what_is_not_sent_by_its_deadline_is_dropped() {
 #[test]
 fn what_the_path_does_not_carry_any_more_is_dropped() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(1400, 1), None, 1500).unwrap();
-    datagrams.send(bytes(10, 2), None, 1500).unwrap();
+    datagrams.send(bytes(1400, 1), PLAIN, 1500).unwrap();
+    datagrams.send(bytes(10, 2), PLAIN, 1500).unwrap();
     let (frames, sent) = packet(&mut datagrams, ROOM);
-    assert_eq!((frames.len(), sent), (12, Sent(1)));
+    assert_eq!((frames.len(), sent), (12, carried(1)));
     assert_eq!(datagrams.stats().dropped_unsent, 1);
 }
 
@@ -283,7 +289,7 @@ fn streams_and_datagrams_share_alike_whatever_the_size() {
 fn who_had_everything_alone_owes_nothing_later() {
     let mut datagrams = ready(DatagramConfig::new());
     for _ in 0..1000 {
-        datagrams.send(bytes(1000, 1), None, ROOM).unwrap();
+        datagrams.send(bytes(1000, 1), PLAIN, ROOM).unwrap();
         packet(&mut datagrams, ROOM);
     }
     let [ours, theirs] = shared(&mut datagrams, 100, 1000);
@@ -293,7 +299,7 @@ fn who_had_everything_alone_owes_nothing_later() {
 #[test]
 fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(ROOM - 1, 7), None, ROOM).unwrap();
+    datagrams.send(bytes(ROOM - 1, 7), PLAIN, ROOM).unwrap();
     let mut buffer = [0; ROOM];
     let mut out = FrameWriter::new(&mut buffer);
     out.ack(0, std::iter::once(crate::testing::pns(0..=0)), None)
@@ -310,7 +316,9 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
 fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
     let mut datagrams = ready(DatagramConfig::new());
     for _ in 0..4 {
-        datagrams.send(bytes(ROOM / 2 - 10, 7), None, ROOM).unwrap();
+        datagrams
+            .send(bytes(ROOM / 2 - 10, 7), PLAIN, ROOM)
+            .unwrap();
     }
     let (_, first) = packet(&mut datagrams, ROOM);
     let (_, second) = packet(&mut datagrams, ROOM);
@@ -324,10 +332,113 @@ fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
 #[test]
 fn after_the_end_nothing_is_sent_and_what_came_can_be_read() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(1, 1), None, ROOM).unwrap();
+    datagrams.send(bytes(1, 1), PLAIN, ROOM).unwrap();
     receive(&mut datagrams, 1, 2).unwrap();
     datagrams.on_closed();
     assert!(!datagrams.has_pending());
     assert_eq!(datagrams.stats().dropped_unsent, 1);
     assert!(datagrams.recv().is_some());
+}
+
+/// Returns the fates to report.
+fn fates(datagrams: &mut Datagrams) -> Vec<(u64, Fate)> {
+    let events = std::iter::from_fn(|| datagrams.poll_event());
+    let fate = |event| match event {
+        DatagramEvent::Fate { tag, fate } => Some((tag, fate)),
+        _ => None,
+    };
+    events.filter_map(fate).collect()
+}
+
+#[test]
+fn the_fate_of_each_is_told_to_who_asks() {
+    let start = timing().now;
+    let mut datagrams = ready(DatagramConfig::new());
+    let tagged = |tag| PLAIN.tag(tag);
+    for tag in 0..4 {
+        let data = bytes(ROOM / 2 - 10, 7);
+        datagrams.send(data, tagged(tag), ROOM).unwrap();
+    }
+    datagrams.send(bytes(9, 7), PLAIN, ROOM).unwrap();
+    let (_, first) = packet(&mut datagrams, ROOM);
+    let (_, second) = packet(&mut datagrams, ROOM);
+    let (_, untagged) = packet(&mut datagrams, ROOM);
+    assert_eq!(fates(&mut datagrams), []);
+    datagrams.on_lost(&second);
+    datagrams.on_acked(&first);
+    datagrams.on_acked(&untagged);
+    let known = [(2, Fate::Lost), (3, Fate::Lost)];
+    let known = [known, [(0, Fate::Acknowledged), (1, Fate::Acknowledged)]].concat();
+    assert_eq!(fates(&mut datagrams), known);
+
+    let late = tagged(5).expires(start);
+    datagrams.send(bytes(1, 7), late, ROOM).unwrap();
+    datagrams.send(bytes(900, 7), tagged(6), ROOM).unwrap();
+    datagrams.drop_expired(start);
+    datagrams.drop_larger(800);
+    let unsent = [(5, Fate::Expired), (6, Fate::Dropped)];
+    assert_eq!(fates(&mut datagrams), unsent);
+
+    // 0-RTT data that the server refused.
+    datagrams.send(bytes(1, 7), tagged(8), ROOM).unwrap();
+    packet(&mut datagrams, ROOM);
+    datagrams.send(bytes(1, 7), tagged(9), ROOM).unwrap();
+    datagrams.on_early_data_rejected();
+    let refused = [(8, Fate::Lost), (9, Fate::Dropped)];
+    assert_eq!(fates(&mut datagrams), refused);
+    assert_eq!(datagrams.fates.open(), 0);
+}
+
+/// Proves: security 9 datagram-floods-are-bounded
+#[test]
+fn as_many_fates_are_awaited_as_are_allowed() {
+    let mut datagrams = ready(DatagramConfig::new().send_queue(usize::MAX));
+    for tag in 0..limits::DATAGRAM_FATES as u64 {
+        datagrams.send(bytes(0, 0), PLAIN.tag(tag), ROOM).unwrap();
+    }
+    let full = datagrams.send(bytes(0, 0), PLAIN.tag(1 << 40), ROOM);
+    assert_eq!(full, Err(SendError::Full));
+    assert_eq!(datagrams.send(bytes(0, 0), PLAIN, ROOM), Ok(()));
+    let (_, sent) = packet(&mut datagrams, ROOM);
+    datagrams.on_acked(&sent);
+    assert_eq!(fates(&mut datagrams).len(), usize::from(sent.count));
+    let room = datagrams.send(bytes(0, 0), PLAIN.tag(1 << 40), ROOM);
+    assert_eq!(room, Ok(()));
+}
+
+#[test]
+fn the_urgent_go_first_and_the_least_urgent_make_room() {
+    let start = timing().now;
+    let cost = 1 + limits::DATAGRAM_OVERHEAD + limits::DATAGRAM_OPTIONS;
+    let mut datagrams = ready(DatagramConfig::new().send_queue(5 * cost));
+    let send = |datagrams: &mut Datagrams, fill: u8, urgency| {
+        // Each has a tag, so that all cost the same.
+        let options = PLAIN.tag(fill.into()).urgency(urgency);
+        datagrams.send(bytes(1, fill), options, ROOM)
+    };
+    for (fill, urgency) in [(0, 3), (1, 5), (2, 1), (3, 3), (4, 1)] {
+        send(&mut datagrams, fill, urgency).unwrap();
+    }
+    assert_eq!(send(&mut datagrams, 9, 6), Err(SendError::Full));
+    // The oldest of the least urgent: first the one of urgency 5, then the one of 3.
+    for (fill, urgency) in [(5, 3), (6, 0)] {
+        send(&mut datagrams, fill, urgency).unwrap();
+    }
+    let dropped = [(1, Fate::Dropped), (0, Fate::Dropped)];
+    assert_eq!(fates(&mut datagrams), dropped);
+    // One in the middle expires: the others keep their places and tags.
+    let late = PLAIN.tag(7).urgency(2).expires(start);
+    let mut roomy = ready(DatagramConfig::new());
+    for (fill, urgency) in [(3, 3), (4, 1), (5, 3)] {
+        send(&mut roomy, fill, urgency).unwrap();
+    }
+    roomy.send(bytes(1, 7), late, ROOM).unwrap();
+    roomy.send(bytes(1, 8), PLAIN, ROOM).unwrap();
+    roomy.drop_expired(start);
+    let (frames, sent) = packet(&mut roomy, ROOM);
+    assert_eq!(frames, [0x31, 1, 4, 0x31, 1, 3, 0x31, 1, 5, 0x31, 1, 8]);
+    roomy.on_acked(&sent);
+    let known: Vec<_> = fates(&mut roomy).into_iter().map(|(tag, _)| tag).collect();
+    assert_eq!(known, [7, 4, 3, 5]);
+    assert_eq!(roomy.held(), 0);
 }

@@ -1,11 +1,11 @@
 //! Calls of the application.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 
 use super::{
-    Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
+    Blocked, Chunk, ClosedStream, Delivery, Direction, Priority, ReadError, RecvEnd, ResetAtError,
     StreamEvent, StreamId, Streams, Tallied, Tally, WriteError, halves::Mark, recv::Recv,
     send::Send,
 };
@@ -142,6 +142,27 @@ impl Streams {
         if let Some(recv) = self.recvs.get_mut(id) {
             recv.marks.set(Mark::Watching);
         }
+    }
+
+    /// Asks for [`StreamEvent::Delivered`] with each acknowledgement of the sending part's data, and for the
+    /// events of its end also after [`Streams::forget_send`].
+    pub fn watch_send(&mut self, id: StreamId) {
+        if let Some(send) = self.sends.get_mut(id) {
+            send.marks.set(Mark::Watching);
+        }
+    }
+
+    /// Takes back [`Streams::watch_send`].
+    pub fn unwatch_send(&mut self, id: StreamId) {
+        if let Some(send) = self.sends.get_mut(id) {
+            send.marks.clear(Mark::Watching);
+        }
+    }
+
+    /// Returns what became of the data of a sending part; `None` if it was reset, has arrived as a whole, or never
+    /// existed.
+    pub fn delivery(&self, id: StreamId) -> Option<Delivery> {
+        self.sends.get(id)?.delivery()
     }
 
     /// Sets the number of streams of a direction that the peer may have open at once. Earlier
@@ -306,5 +327,44 @@ impl Streams {
     pub fn is_early(&self, id: StreamId) -> bool {
         let is_early = |recv: &Recv| recv.marks.has(Mark::Early);
         self.any_early && self.recvs.get(id).is_some_and(is_early)
+    }
+}
+
+/// Deadlines of sending parts.
+impl Streams {
+    /// Resets the sending part with a code at a time, unless the peer has acknowledged all of it by then.
+    /// [`StreamEvent::Expired`] follows. A later call replaces an earlier one; `None` takes it back.
+    pub fn expire_at(
+        &mut self,
+        id: StreamId,
+        at: Option<Instant>,
+        code: u64,
+    ) -> Result<(), ClosedStream> {
+        let send = self.sends.get(id).ok_or(ClosedStream)?;
+        match at.filter(|_| send.state.is_sending()) {
+            Some(at) => self.deadlines.set(id, at, code),
+            None => self.deadlines.remove(id),
+        }
+        Ok(())
+    }
+
+    /// Returns the time at which [`Streams::on_timeout`] must be called.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, ..)| at)
+    }
+
+    /// Resets the streams whose time has come.
+    pub fn on_timeout(&mut self, now: Instant) {
+        while let Some((at, id, code)) = self.deadlines.first() {
+            if at > now {
+                return;
+            }
+            self.deadlines.remove(id);
+            let is_told = self.sends.get(id).is_some_and(Send::tells_end);
+            if self.reset(id, code).is_ok() && is_told {
+                self.events.push_back(StreamEvent::Expired(id));
+            }
+        }
     }
 }

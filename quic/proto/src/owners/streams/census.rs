@@ -29,6 +29,7 @@ impl Streams {
             bytes_resent: _,
             any_early: _,
             tallies,
+            deadlines,
             spare: _,
         } = self;
         census.add_of::<Send>("sending halves of streams", sends.len());
@@ -38,6 +39,7 @@ impl Streams {
         census.add("pieces of stream data", receive_credit.pieces(), 0);
         census.add_of::<StreamEvent>("events of streams", events.len());
         census.add("counted halves of streams", tallies.len(), 0);
+        census.add("streams with a deadline", deadlines.len(), 0);
         schedule.census(census);
     }
 }

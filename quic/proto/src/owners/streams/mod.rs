@@ -28,8 +28,9 @@ use flow::window::Window;
 use flow::{ReceiveCredit, SendCredit};
 use frames::schedule::Schedule;
 use halves::Halves;
+use halves::deadlines::Deadlines;
 pub use halves::outcome::{
-    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    Awaited, Blocked, Chunk, ClosedStream, Delivery, ReadError, RecvEnd, ResetAtError, StreamEvent,
     WriteError,
 };
 use halves::tally::Tallies;
@@ -165,6 +166,7 @@ pub struct Streams {
     /// True if data of any stream was received in a 0-RTT packet.
     any_early: bool,
     tallies: Tallies,
+    deadlines: Deadlines,
     /// Memory of buffers of streams that are over, for new ones.
     spare: Vec<Memory>,
 }
@@ -195,6 +197,7 @@ impl Streams {
             bytes_resent: 0,
             any_early: false,
             tallies: Tallies::default(),
+            deadlines: Deadlines::default(),
             spare: Vec::new(),
         }
     }
@@ -232,6 +235,7 @@ impl Streams {
         self.sends = Halves::new();
         self.recvs = Halves::new();
         self.tallies = Tallies::default();
+        self.deadlines = Deadlines::default();
         self.unanswered = 0;
         self.local = PerDirection::default();
         self.send_credit = SendCredit::default();
@@ -345,6 +349,7 @@ impl Streams {
         }
         self.schedule.leave(id, &mut send.places);
         self.tallies.on_send_over(id, send.final_size());
+        self.deadlines.remove(id);
         if self.spare.len() < SPARE {
             self.spare.extend(send.buffer.take_memory());
         }

@@ -284,6 +284,10 @@ impl Controller for Bbr {
         Some(self.pacing_rate)
     }
 
+    fn target_rate(&self) -> Option<u64> {
+        Some(self.model.bw).filter(|&bw| bw > 0)
+    }
+
     fn phase(&self) -> Phase {
         if self.state == State::Startup {
             Phase::SlowStart

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::wire::packet::PacketNumber;
 
+/// No number of bytes that is ever delivered.
+const NEVER: u64 = u64::MAX;
+
 #[cfg(test)]
 mod tests;
 
@@ -54,9 +57,12 @@ pub struct Delivery {
     delivered_at: Instant,
     first_sent_at: Instant,
     lost: u64,
-    /// Number of delivered bytes up to which samples are limited by the application.
-    app_limited_until: Option<u64>,
-    last_rate: Option<u64>,
+    /// Number of delivered bytes up to which samples are limited by the application; [`NEVER`] if it does not limit
+    /// them.
+    app_limited_until: u64,
+    /// The last rate that was measured; 0 before the first.
+    last_rate: u64,
+    last_rate_at: Instant,
 }
 
 /// Packets that one acknowledgement has reported so far.
@@ -87,8 +93,9 @@ impl Delivery {
             delivered_at: now,
             first_sent_at: now,
             lost: 0,
-            app_limited_until: None,
-            last_rate: None,
+            app_limited_until: NEVER,
+            last_rate: 0,
+            last_rate_at: now,
         }
     }
 
@@ -105,7 +112,7 @@ impl Delivery {
             first_sent_at: self.first_sent_at,
             lost: self.lost,
             in_flight: in_flight.saturating_add(bytes),
-            app_limited: self.app_limited_until.is_some(),
+            app_limited: self.is_app_limited(),
         }
     }
 
@@ -134,17 +141,14 @@ impl Delivery {
 
     /// Notes that the application did not fill the window, with `in_flight` bytes in flight.
     pub const fn on_app_limited(&mut self, in_flight: u64) {
-        self.app_limited_until = Some(self.delivered.saturating_add(in_flight));
+        self.app_limited_until = self.delivered.saturating_add(in_flight);
     }
 
     /// Returns the sample of an acknowledgement after all its packets were reported. `min_rtt` is
     /// the shortest possible interval.
     pub fn finish(&mut self, sampling: &Sampling, min_rtt: Duration) -> Option<RateSample> {
-        if self
-            .app_limited_until
-            .is_some_and(|until| self.delivered > until)
-        {
-            self.app_limited_until = None;
+        if self.delivered > self.app_limited_until {
+            self.app_limited_until = NEVER;
         }
         let Acked {
             time_sent,
@@ -159,7 +163,10 @@ impl Delivery {
         let interval = to_send.max(to_acknowledge);
         let delivered = self.delivered - snapshot.delivered;
         let rate = (interval >= min_rtt && !interval.is_zero()).then(|| rate(delivered, interval));
-        self.last_rate = rate.or(self.last_rate);
+        if let Some(rate) = rate {
+            self.last_rate = rate;
+            self.last_rate_at = self.delivered_at;
+        }
         Some(RateSample {
             rate,
             delivered,
@@ -171,9 +178,12 @@ impl Delivery {
         })
     }
 
-    /// Returns the rate of the last sample that had one, in bytes per second.
-    pub const fn last_rate(&self) -> Option<u64> {
-        self.last_rate
+    /// Returns the rate of the last sample that had one, in bytes per second, and the time of its acknowledgement.
+    pub const fn last_rate(&self) -> Option<(u64, Instant)> {
+        match self.last_rate {
+            0 => None,
+            rate => Some((rate, self.last_rate_at)),
+        }
     }
 
     /// Returns the bytes delivered so far.
@@ -188,7 +198,7 @@ impl Delivery {
 
     /// Returns true if the application limits the rate now.
     pub const fn is_app_limited(&self) -> bool {
-        self.app_limited_until.is_some()
+        self.app_limited_until != NEVER
     }
 }
 

@@ -48,6 +48,26 @@ fn the_rate_is_what_arrived_over_the_time_it_took() {
     assert_eq!(last.rate, Some(rate(10 * SIZE, ms(118))));
 }
 
+/// The rate that is told is that of the last sample that had one, with its time.
+#[test]
+fn the_last_rate_has_an_age() {
+    let start = Instant::now();
+    let mut delivery = Delivery::new(start);
+    assert_eq!(delivery.last_rate(), None);
+    let mut acknowledge = |number, sent: Duration, at: Duration, least| {
+        let snapshot = delivery.on_sent(start + sent, 0, SIZE);
+        let mut sampling = Sampling::default();
+        let packet = acked(pn(number), start + sent, snapshot);
+        delivery.on_acked(start + at, &mut sampling, packet);
+        delivery.finish(&sampling, least);
+        delivery.last_rate()
+    };
+    let measured = Some((rate(SIZE, ms(10)), start + ms(10)));
+    assert_eq!(acknowledge(0, ms(0), ms(10), ms(1)), measured);
+    // An interval that is too short gives no rate, and the one before grows old.
+    assert_eq!(acknowledge(1, ms(500), ms(501), ms(5)), measured);
+}
+
 #[test]
 fn compressed_acknowledgements_do_not_raise_the_rate_above_that_of_sending() {
     let start = Instant::now();

@@ -2,7 +2,7 @@
 
 use crate::{
     owners::{
-        congestion::{Controller, Phase},
+        congestion::{Controller, Phase, delivery::rate},
         recovery::{Recovery, Rtt},
     },
     stats::PathStats,
@@ -12,6 +12,7 @@ use crate::{
 impl<R: 'static> Recovery<R> {
     /// Returns the measurements of the path.
     pub fn path_stats(&self) -> PathStats {
+        let (delivery_rate, delivery_rate_at) = self.delivery.last_rate().unzip();
         PathStats {
             latest_rtt: self.rtt.latest(),
             min_rtt: self.rtt.min(),
@@ -22,7 +23,9 @@ impl<R: 'static> Recovery<R> {
             slow_start_threshold: self.controller.slow_start_threshold(),
             controller: self.controller.name(),
             phase: self.phase(),
-            delivery_rate: self.delivery.last_rate(),
+            delivery_rate,
+            delivery_rate_at,
+            target_rate: self.target_rate(),
             pacing_rate: self.pacer.rate(),
             packet_threshold: self.packet_threshold(),
             time_threshold: self.time_threshold(),
@@ -30,6 +33,12 @@ impl<R: 'static> Recovery<R> {
             datagram_size: self.datagram_size,
             ecn: self.ecn.state(),
         }
+    }
+
+    /// Returns the rate at which data is expected to get through, in bytes per second.
+    fn target_rate(&self) -> u64 {
+        let window = || rate(self.controller.window(), self.rtt.smoothed());
+        self.controller.target_rate().unwrap_or_else(window)
     }
 
     /// Returns the phase of the congestion controller.

@@ -73,7 +73,7 @@ impl Streams {
             return Ok(());
         };
         if send.on_stop_sending(frame.code) {
-            if !send.marks.has(Mark::Released) {
+            if send.tells_end() {
                 let (id, code) = (frame.id, frame.code);
                 self.events.push_back(StreamEvent::Stopped { id, code });
             }

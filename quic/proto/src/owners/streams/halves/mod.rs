@@ -1,5 +1,6 @@
 //! A table of stream halves by stream id, and the flags of each.
 
+pub(super) mod deadlines;
 pub(super) mod outcome;
 pub(super) mod tally;
 
@@ -146,7 +147,7 @@ pub(in crate::owners::streams) enum Mark {
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
-    /// The application waits for any kind of end of the stream.
+    /// The application waits for any kind of end of the stream, or for the delivery of its data.
     Watching,
     /// Some of its data was received in 0-RTT packets.
     Early,
@@ -155,6 +156,12 @@ pub(in crate::owners::streams) enum Mark {
 impl Marks {
     pub(in crate::owners::streams) const fn has(self, mark: Mark) -> bool {
         self.0 & 1 << mark as u8 != 0
+    }
+
+    /// Returns true if it has one of two marks.
+    #[inline]
+    pub(in crate::owners::streams) const fn has_either(self, one: Mark, other: Mark) -> bool {
+        self.0 & (1 << one as u8 | 1 << other as u8) != 0
     }
 
     /// Sets the mark. Returns true if it was not set before.

@@ -26,8 +26,31 @@ pub enum StreamEvent {
     },
     /// The peer acknowledged all data and the end, or the reset.
     Acknowledged(StreamId),
+    /// The stream was reset, because it was not delivered by [its time](crate::owners::streams::Streams::expire_at).
+    Expired(StreamId),
+    /// The peer acknowledged more of a [watched](crate::owners::streams::Streams::watch_send) stream.
+    Delivered {
+        /// The stream.
+        id: StreamId,
+        /// Bytes from its beginning that the peer has acknowledged; `u64::MAX` once it has the whole stream.
+        acknowledged: u64,
+    },
     /// Another stream may be opened after [`Streams::open`](crate::owners::streams::Streams::open) was refused.
     Available(Direction),
+}
+
+/// Bytes of a stream that this end sends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delivery {
+    /// Bytes that the application has written.
+    pub written: u64,
+    /// Bytes that were sent at least once.
+    pub sent: u64,
+    /// Bytes from the beginning of the stream that the peer has acknowledged, up to the first gap.
+    pub acknowledged: u64,
+    /// Bytes of packets that were declared lost (RFC 9002 §6.1), each time they were lost. They are sent again.
+    pub lost: u64,
 }
 
 /// A stream with data that is waiting for the peer.

@@ -1,5 +1,6 @@
 //! The sending part of a stream.
 
+mod delivery;
 pub(super) mod sent;
 
 use bytes::Bytes;
@@ -15,6 +16,9 @@ use crate::{
     buffer::SendBuffer,
     wire::frame::{self, FrameWriter, StreamHeader},
 };
+
+/// No code of a STOP_SENDING, which have 62 bits.
+const NOT_STOPPED: u64 = u64::MAX;
 
 /// Smallest room in a packet for which data is cut: a sliver costs as much in headers and records
 /// as a full packet.
@@ -111,7 +115,10 @@ pub(super) struct Send {
     /// Code and final size for `RESET_STREAM`.
     reset: (u64, u64),
     pub(super) reset_at: Option<ResetAt>,
-    stop_code: Option<u64>,
+    /// Code of the peer's STOP_SENDING, which has 62 bits; [`NOT_STOPPED`] without one.
+    stop_code: u64,
+    /// Bytes of packets that were declared lost.
+    lost: u64,
     pub(super) priority: Priority,
     pub(super) places: Places,
     pub(super) marks: Marks,
@@ -141,7 +148,8 @@ impl Send {
             fin: Fin::Open,
             reset: (0, 0),
             reset_at: None,
-            stop_code: None,
+            stop_code: NOT_STOPPED,
+            lost: 0,
             priority: Priority::default(),
             places: Places::default(),
             marks: Marks::default(),
@@ -175,7 +183,7 @@ impl Send {
         if self.marks.has(Mark::Ended) || self.fin != Fin::Open {
             return Err(WriteError::Closed);
         }
-        if let Some(code) = self.stop_code {
+        if let Some(code) = self.stop_code() {
             return Err(WriteError::Stopped(code));
         }
         let room = self.room(room);
@@ -221,7 +229,7 @@ impl Send {
     pub(super) fn on_stop_sending(&mut self, code: u64) -> bool {
         let news = self.abort(code).is_ok();
         if news {
-            self.stop_code = Some(code);
+            self.stop_code = code;
         }
         news
     }
@@ -260,7 +268,10 @@ impl Send {
     }
 
     pub(super) const fn stop_code(&self) -> Option<u64> {
-        self.stop_code
+        match self.stop_code {
+            NOT_STOPPED => None,
+            code => Some(code),
+        }
     }
 
     pub(super) const fn is_terminal(&self) -> bool {
@@ -270,14 +281,6 @@ impl Send {
     /// Returns true if the application finished the stream, but some of it is not acknowledged.
     pub(super) const fn is_delivering(&self) -> bool {
         self.state.is_sending() && self.has_fin()
-    }
-
-    /// Returns a number that changes with everything that the peer takes: bytes sent for the first
-    /// time, bytes acknowledged, and its limit.
-    pub(super) fn progress(&self) -> u64 {
-        let acked = self.buffer.end().wrapping_sub(self.buffer.held());
-        let sent = self.buffer.next_offset();
-        acked.wrapping_add(sent).wrapping_add(self.credit.limit())
     }
 
     /// Returns true if this half is done.
@@ -465,6 +468,7 @@ impl Send {
         if !self.state.is_sending() {
             return;
         }
+        self.lost += u64::from(len);
         self.buffer.on_lost(offset..offset + u64::from(len));
         if end == End::Fin && self.fin == Fin::Sent {
             self.fin = Fin::Pending;

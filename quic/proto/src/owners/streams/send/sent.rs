@@ -113,21 +113,43 @@ impl Streams {
             return;
         };
         let all = send.on_stream_acked(offset, len, end);
-        if send.wakes_writer(self.limits.send_room()) {
-            self.events.push_back(StreamEvent::Writable(id));
+        if send.marks.has_either(Mark::Waiting, Mark::Watching) {
+            self.tell_acked(id);
         }
         if all {
             self.on_all_acked(id);
         }
     }
 
+    /// Tells a blocked writer of new room, and those who watch the stream what the peer has.
+    fn tell_acked(&mut self, id: StreamId) {
+        let Some(send) = self.sends.get_mut(id) else {
+            return;
+        };
+        if send.wakes_writer(self.limits.send_room()) {
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+        if !send.marks.has(Mark::Watching) {
+            return;
+        }
+        let acknowledged = send.delivered();
+        match self.events.back_mut() {
+            // Many packets are acknowledged at once.
+            Some(StreamEvent::Delivered {
+                id: last,
+                acknowledged: before,
+            }) if *last == id => {
+                *before = acknowledged;
+            }
+            _ => self
+                .events
+                .push_back(StreamEvent::Delivered { id, acknowledged }),
+        }
+    }
+
     /// Handles the acknowledgement of all data and the end, or of the reset.
     fn on_all_acked(&mut self, id: StreamId) {
-        if self
-            .sends
-            .get_mut(id)
-            .is_some_and(|send| !send.marks.has(Mark::Released))
-        {
+        if self.sends.get_mut(id).is_some_and(|send| send.tells_end()) {
             self.events.push_back(StreamEvent::Acknowledged(id));
         }
         self.on_send_changed(id);

@@ -12,6 +12,7 @@ mod send_states;
 mod tally;
 mod transfer;
 mod unordered;
+mod watched;
 mod windows;
 
 use std::time::{Duration, Instant};

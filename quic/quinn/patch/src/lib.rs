@@ -1,0 +1,3 @@
+//! [`hybriq_quinn`] under quinn's name, for `[patch.crates-io]`.
+
+pub use hybriq_quinn::*;

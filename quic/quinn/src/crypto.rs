@@ -27,6 +27,29 @@ pub trait ServerConfig: Send + Sync {
     fn provider(&self) -> Arc<dyn Provider>;
 }
 
+/// A key of HMAC: [`EndpointConfig::new`](crate::EndpointConfig::new).
+pub trait HmacKey: Send + Sync {
+    /// Writes the tag of the data, which has [`signature_len`](Self::signature_len) bytes.
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]);
+
+    /// Returns the length of tags, in bytes.
+    fn signature_len(&self) -> usize;
+}
+
+#[cfg(feature = "ring")]
+impl HmacKey for ring::hmac::Key {
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+        let tag = ring::hmac::sign(self, data);
+        for (to, from) in signature_out.iter_mut().zip(tag.as_ref()) {
+            *to = *from;
+        }
+    }
+
+    fn signature_len(&self) -> usize {
+        self.algorithm().digest_algorithm().output_len()
+    }
+}
+
 /// No keying material can be exported for this label, context and length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

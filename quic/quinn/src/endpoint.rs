@@ -135,6 +135,9 @@ impl Endpoint {
             0 if server.is_none() => builder.zero_length_cids(),
             len => builder.cid_generator(RandomCids::of_len(len)),
         };
+        if let Some(key) = config.hybriq_reset_key() {
+            builder = builder.reset_key(key);
+        }
         if let Some(server) = server {
             builder = builder.server(server.build(&config.shared));
             if let Some(most) = server.max_incoming {

@@ -474,12 +474,26 @@ async fn what_cannot_be_used_is_refused_with_one_line() {
     };
     let classical = || with(vec![aws_lc_rs::kx_group::X25519]);
     let unheard = QuicClientConfig::try_from(identity.rustls_client(with(vec![&Unheard])));
-    let tls12 = QuicServerConfig::try_from(
+    // As without TLS 1.3: rustls has no suite for QUIC.
+    let known = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
+        .tls13()
+        .unwrap();
+    let no_quic = Box::leak(Box::new(rustls::Tls13CipherSuite {
+        common: rustls::crypto::CipherSuiteCommon {
+            suite: known.common.suite,
+            hash_provider: known.common.hash_provider,
+            confidentiality_limit: known.common.confidentiality_limit,
+        },
+        hkdf_provider: known.hkdf_provider,
+        aead_alg: known.aead_alg,
+        quic: None,
+    }));
+    let no_quic = QuicServerConfig::try_from(
         rustls::ServerConfig::builder_with_provider(Arc::new(CryptoProvider {
-            cipher_suites: vec![aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256],
+            cipher_suites: vec![rustls::SupportedCipherSuite::Tls13(no_quic)],
             ..classical()
         }))
-        .with_protocol_versions(&[&rustls::version::TLS12])
+        .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key())
@@ -491,7 +505,7 @@ async fn what_cannot_be_used_is_refused_with_one_line() {
     );
     for (error, part) in [
         (unheard.err(), "which is not known here"),
-        (tls12.err(), "TLS 1.3"),
+        (no_quic.err(), "TLS13_AES_128_GCM_SHA256"),
         (classical.err(), "change the policy"),
     ] {
         let line = error.unwrap().to_string();

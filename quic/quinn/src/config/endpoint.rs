@@ -2,12 +2,16 @@
 
 use std::{fmt, sync::Arc};
 
+use hybriq::fleet::ResetKey;
+
 use super::{Shared, known_version};
+use crate::crypto::HmacKey;
 
 /// Configuration of an endpoint.
 #[derive(Clone)]
 pub struct EndpointConfig {
     generator: Arc<dyn Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync>,
+    reset_key: Option<Arc<dyn HmacKey>>,
     pub(crate) shared: Shared,
 }
 
@@ -15,6 +19,7 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             generator: Arc::new(|| Box::<RandomConnectionIdGenerator>::default()),
+            reset_key: None,
             shared: Shared {
                 versions: Vec::new(),
                 grease: true,
@@ -33,6 +38,33 @@ impl fmt::Debug for EndpointConfig {
 }
 
 impl EndpointConfig {
+    /// Creates a configuration whose stateless resets are derived from a key: use the same after a restart. The default has
+    /// a random one.
+    pub fn new(reset_key: Arc<dyn HmacKey>) -> Self {
+        Self {
+            reset_key: Some(reset_key),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the key from which stateless resets are derived.
+    pub fn reset_key(&mut self, key: Arc<dyn HmacKey>) -> &mut Self {
+        self.reset_key = Some(key);
+        self
+    }
+
+    /// Returns the key of resets for hybriq.
+    pub(crate) fn hybriq_reset_key(&self) -> Option<ResetKey> {
+        let key = self.reset_key.as_ref()?;
+        let mut tag = vec![0; key.signature_len()];
+        key.sign(b"hybriq-quinn stateless resets", &mut tag);
+        let mut secret = [0; 32];
+        for (to, from) in secret.iter_mut().zip(tag) {
+            *to = from;
+        }
+        Some(ResetKey::from_secret(secret))
+    }
+
     /// Sets the generator of connection ids, of which only the length is used.
     ///
     /// An endpoint without a server configuration may have empty ids. One that accepts connections uses at least 8

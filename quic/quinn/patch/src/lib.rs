@@ -1,3 +1,0 @@
-//! [`hybriq_quinn`] under quinn's name, for `[patch.crates-io]`.
-
-pub use hybriq_quinn::*;

@@ -50,6 +50,15 @@ impl Connecting {
 }
 
 impl Connecting {
+    /// Takes the error of a handshake that could not start: the address or the name cannot be a
+    /// server's, the configuration cannot be used, or the endpoint is closed. `None` if it started.
+    pub fn take_failure(&mut self) -> Option<ConnectError> {
+        match &mut self.0 {
+            State::Failed(error) => error.take(),
+            State::Started(_) => None,
+        }
+    }
+
     /// Returns the connection before its handshake is complete, if it may carry data already. The
     /// handshake continues in the background.
     ///

@@ -45,10 +45,20 @@ impl ServerConfig {
     /// Creates a configuration that prefers post-quantum groups, uses the default provider, accepts
     /// no ALPN and asks for no client certificates.
     pub fn new(identity: Identity) -> Self {
+        Self::over(ServerOptions::new(identity), None)
+    }
+
+    /// Creates a configuration over a custom TLS provider, which has its own certificates: see
+    /// [`provider`](Self::provider).
+    pub fn of_provider(provider: Arc<dyn Provider>) -> Self {
+        Self::over(ServerOptions::without_identity(), Some(provider))
+    }
+
+    fn over(tls: ServerOptions, provider: Option<Arc<dyn Provider>>) -> Self {
         Self {
-            tls: ServerOptions::new(identity),
+            tls,
             backend: Backend::default(),
-            provider: None,
+            provider,
             transport: TransportConfig::new(),
             terms: ServerTerms::NONE,
             built: Arc::default(),

@@ -332,14 +332,9 @@ impl Endpoint {
             return Err(EndpointError::Closed);
         }
         let sockets = sockets::open(address, &self.ports, self.shared.workers())?;
-        sockets::steer(&sockets, &self.ports, &self.settings.ids);
         let first = sockets.first().map(udp::Opened::local_address);
         let address = first.ok_or(EndpointError::Closed)?;
-        if self.shared.rebind(sockets) {
-            Ok(address)
-        } else {
-            Err(EndpointError::Closed)
-        }
+        self.move_to(sockets, address)
     }
 
     /// Replaces the configuration of connections that are accepted from now on: certificates, key

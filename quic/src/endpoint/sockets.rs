@@ -1,7 +1,8 @@
 //! The sockets of an endpoint's workers.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 
+use super::Endpoint;
 use crate::{
     config::Ids,
     errors::EndpointError,
@@ -19,6 +20,53 @@ pub(crate) struct Ports {
     pub(crate) has_ids: bool,
     /// True if the system may choose workers by connection ids.
     pub(crate) by_id: bool,
+}
+
+impl Endpoint {
+    /// Moves the endpoint to a socket that is already open and bound: otherwise like
+    /// [`rebind`](Self::rebind). With several workers, give a socket for each.
+    ///
+    /// # Errors
+    /// There are too few or too many sockets, one of them is not a UDP socket or is connected, or the
+    /// endpoint is closed. Each [`EndpointError`] says what to do.
+    pub fn rebind_sockets(
+        &self,
+        given: impl IntoIterator<Item = UdpSocket>,
+    ) -> Result<SocketAddr, EndpointError> {
+        let mut sockets = Vec::new();
+        for (number, socket) in given.into_iter().enumerate() {
+            udp::check(&socket).map_err(|reason| EndpointError::Unsuitable { number, reason })?;
+            sockets.push(Opened::adopt(socket, self.ports.options)?);
+        }
+        let first = sockets.first().map(Opened::local_address);
+        let address = first.ok_or(EndpointError::NoSocket)?;
+        let workers = self.shared.workers();
+        if sockets.len() != workers {
+            return Err(EndpointError::Sockets {
+                address,
+                sockets: sockets.len(),
+                workers,
+            });
+        }
+        self.move_to(sockets, address)
+    }
+
+    /// Gives each worker its socket.
+    pub(super) fn move_to(
+        &self,
+        sockets: Vec<Opened>,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, EndpointError> {
+        if self.shared.is_closed() {
+            return Err(EndpointError::Closed);
+        }
+        steer(&sockets, &self.ports, &self.settings.ids);
+        if self.shared.rebind(sockets) {
+            Ok(address)
+        } else {
+            Err(EndpointError::Closed)
+        }
+    }
 }
 
 /// Lets the system choose among the sockets of one address by connection ids, if it can.

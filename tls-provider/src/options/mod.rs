@@ -181,8 +181,17 @@ impl ServerOptions {
     /// certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
-            shared: Shared::default(),
             identities: vec![identity],
+            ..Self::without_identity()
+        }
+    }
+
+    /// Creates options for a custom provider, which has its own certificates.
+    #[doc(hidden)]
+    pub fn without_identity() -> Self {
+        Self {
+            shared: Shared::default(),
+            identities: Vec::new(),
             client_auth: ClientAuth::default(),
             key_exchange_for: Vec::new(),
             chain_choice: ChainChoice::default(),

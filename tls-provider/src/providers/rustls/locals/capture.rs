@@ -76,12 +76,27 @@ pub(in crate::providers::rustls) fn note_scheme(signer: Side, scheme: SignatureS
 /// Key log that feeds the transport, and then the user's own log.
 #[derive(Debug)]
 pub(in crate::providers::rustls) struct Capture {
-    pub(in crate::providers::rustls) user: Option<Arc<KeyLogSink>>,
+    pub(in crate::providers::rustls) user: Option<Arc<dyn KeyLog>>,
+}
+
+impl Capture {
+    /// Returns a key log that also writes to the log of the options, if there is one.
+    pub(in crate::providers::rustls) fn and(user: Option<Arc<KeyLogSink>>) -> Self {
+        Self {
+            user: user.map(|log| log as Arc<dyn KeyLog>),
+        }
+    }
+}
+
+impl KeyLog for KeyLogSink {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        Self::log(self, label, client_random, secret);
+    }
 }
 
 impl KeyLog for Capture {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        if let Some(user) = &self.user {
+        if let Some(user) = self.user.as_ref().filter(|user| user.will_log(label)) {
             user.log(label, client_random, secret);
         }
         let purpose = match label {

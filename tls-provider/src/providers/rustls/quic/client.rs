@@ -38,6 +38,8 @@ pub struct Client {
     early: Arc<ClientConfig>,
     /// Configuration that remembers tickets but uses none.
     fresh: Arc<ClientConfig>,
+    /// Tickets that the configurations share.
+    memory: Arc<Memory>,
     /// Key pairs that are made ahead of time.
     shares: Option<Shares>,
 }
@@ -98,34 +100,60 @@ impl Client {
         config.check_selected_alpn = true;
         config.enable_early_data = false;
         config.alpn_protocols.clone_from(&options.shared.alpn);
-        config.key_log = Arc::new(Capture {
-            user: options.shared.key_log.open()?,
-        });
+        config.key_log = Arc::new(Capture::and(options.shared.key_log.open()?));
+        let use_of_tickets = if options.no_resumption {
+            (Use::Ignore, Use::Ignore)
+        } else {
+            (Use::Resume, Use::Store)
+        };
+        let key_exchange = options.shared.key_exchange.clone();
+        let profile = options.shared.profile;
+        Ok(Self::remembering(
+            config,
+            key_exchange,
+            profile,
+            use_of_tickets,
+            shares,
+        ))
+    }
 
+    /// Gives a configuration a memory of tickets. `use_of_tickets` is how sessions that may resume and
+    /// those that may not use it.
+    pub(super) fn remembering(
+        mut config: ClientConfig,
+        key_exchange: KeyExchange,
+        profile: Profile,
+        use_of_tickets: (Use, Use),
+        shares: Option<Shares>,
+    ) -> Self {
         let memory: Arc<Memory> = Arc::default();
         let store = |tickets| {
             Resumption::store(Arc::new(Remembered {
                 memory: memory.clone(),
-                policy: options.shared.key_exchange.clone(),
+                policy: key_exchange.clone(),
                 tickets,
             }))
         };
         let mut fresh = config.clone();
-        (config.resumption, fresh.resumption) = if options.no_resumption {
-            (store(Use::Ignore), store(Use::Ignore))
-        } else {
-            (store(Use::Resume), store(Use::Store))
-        };
+        config.resumption = store(use_of_tickets.0);
+        fresh.resumption = store(use_of_tickets.1);
         let mut early = config.clone();
-        early.enable_early_data = options.shared.profile.allows_early_data();
-        Ok(Self {
-            key_exchange: options.shared.key_exchange.clone(),
-            profile: options.shared.profile,
+        early.enable_early_data = profile.allows_early_data();
+        Self {
             resuming: Arc::new(config),
             early: Arc::new(early),
             fresh: Arc::new(fresh),
+            key_exchange,
+            profile,
+            memory,
             shares,
-        })
+        }
+    }
+
+    /// Returns true if there is a ticket of this server that allows 0-RTT data.
+    pub fn has_early_ticket(&self, server_name: &str) -> bool {
+        ServerName::try_from(server_name)
+            .is_ok_and(|name| self.memory.has_early(&name, &self.key_exchange))
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
 
 /// A provider of server sessions over rustls.
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl std::fmt::Debug for Server {
@@ -43,25 +43,26 @@ impl std::fmt::Debug for Server {
 }
 
 /// Everything that sessions need before they have seen a ClientHello.
-struct Shared {
-    profile: Profile,
-    policies: ByServerName<Policy>,
-    alpn: Vec<Vec<u8>>,
-    identities: Arc<Identities>,
-    suites: Vec<Suite>,
+pub(super) struct Shared {
+    pub(super) profile: Profile,
+    pub(super) policies: ByServerName<Policy>,
+    pub(super) alpn: Vec<Vec<u8>>,
+    /// `None` if the certificates are not known here.
+    pub(super) identities: Option<Arc<Identities>>,
+    pub(super) suites: Vec<Suite>,
     /// Bytes of the CertificateRequest; 0 if there is none.
-    request: usize,
+    pub(super) request: usize,
     /// Schemes with which the identities sign; `None` if other certificates may be presented.
-    schemes: Option<Vec<SignatureScheme>>,
+    pub(super) schemes: Option<Vec<SignatureScheme>>,
     /// Sessions of the tickets, if 0-RTT data is accepted.
-    sessions: Option<Arc<Sessions>>,
+    pub(super) sessions: Option<Arc<Sessions>>,
 }
 
-struct Policy {
-    key_exchange: KeyExchange,
-    groups: Vec<Group>,
+pub(super) struct Policy {
+    pub(super) key_exchange: KeyExchange,
+    pub(super) groups: Vec<Group>,
     /// Configurations for each of `groups`, in their order.
-    configs: Vec<Arc<ServerConfig>>,
+    pub(super) configs: Vec<Arc<ServerConfig>>,
 }
 
 impl Server {
@@ -132,11 +133,8 @@ impl Server {
                     .unwrap_or(DEFAULT_SUITES.to_vec()),
                 request: parts.request_len(),
                 schemes: schemes(options),
-                identities: parts.resolver,
-                sessions: match parts.tickets {
-                    Tickets::Kept(sessions) => Some(sessions),
-                    Tickets::None | Tickets::Sealed(_) => None,
-                },
+                identities: Some(parts.resolver),
+                sessions: parts.tickets.into_sessions(),
             }),
         })
     }
@@ -162,7 +160,8 @@ pub(in crate::providers::rustls) struct Parts {
     key_log: Arc<Capture>,
 }
 
-enum Tickets {
+/// How a server makes tickets.
+pub(super) enum Tickets {
     None,
     Sealed(Arc<dyn ProducesTickets>),
     Kept(Arc<Sessions>),
@@ -186,10 +185,10 @@ impl Parts {
         let compression =
             Compression::new(&options.shared.compression, 4 * options.identities.len())?;
         let shared = options.tickets.clone().unwrap_or_default();
-        let tickets = match (options.no_tickets, options.early_data) {
-            (true, _) => Tickets::None,
-            (false, EarlyDataPolicy::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
-            (false, EarlyDataPolicy::On) => Tickets::Kept(shared.rustls().sessions().clone()),
+        let tickets = if options.no_tickets {
+            Tickets::None
+        } else {
+            Tickets::of(&shared, options.early_data)?
         };
         Ok(Self {
             resolver: Arc::new(Identities::new(options, alpn, &crypto, &compression)?),
@@ -197,9 +196,7 @@ impl Parts {
             compression,
             tickets,
             audience: tickets::audience(&options.client_auth, options.shared.profile)?,
-            key_log: Arc::new(Capture {
-                user: options.shared.key_log.open()?,
-            }),
+            key_log: Arc::new(Capture::and(options.shared.key_log.open()?)),
         })
     }
 
@@ -244,11 +241,43 @@ impl Parts {
         // The transport relies on everything set below.
         config.alpn_protocols.clone_from(&options.shared.alpn);
         config.key_log = self.key_log.clone();
+        self.tickets.apply_to(&mut config, policy, self.audience);
+        Ok(Arc::new(config))
+    }
+}
+
+impl Tickets {
+    /// Returns tickets of a set, which carry their sessions unless they allow 0-RTT data.
+    pub(super) fn of(
+        set: &crate::Tickets,
+        early_data: EarlyDataPolicy,
+    ) -> Result<Self, ConfigError> {
+        Ok(match early_data {
+            EarlyDataPolicy::Off => Self::Sealed(set.rustls().ticketer()?),
+            EarlyDataPolicy::On => Self::Kept(set.rustls().sessions().clone()),
+        })
+    }
+
+    /// Returns the sessions of the tickets, if 0-RTT data is accepted.
+    pub(super) fn into_sessions(self) -> Option<Arc<Sessions>> {
+        match self {
+            Self::Kept(sessions) => Some(sessions),
+            Self::None | Self::Sealed(_) => None,
+        }
+    }
+
+    /// Lets a configuration make these tickets, and no others.
+    pub(super) fn apply_to(
+        &self,
+        config: &mut ServerConfig,
+        policy: &KeyExchange,
+        audience: Audience,
+    ) {
         config.ticketer = Arc::new(NoTickets);
         config.max_early_data_size = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        let (policy, audience) = (policy.clone(), self.audience);
-        match &self.tickets {
+        let policy = policy.clone();
+        match self {
             Tickets::None => config.send_tls13_tickets = 0,
             Tickets::Sealed(inner) => {
                 let inner = inner.clone();
@@ -270,7 +299,6 @@ impl Parts {
                 });
             }
         }
-        Ok(Arc::new(config))
     }
 }
 
@@ -305,7 +333,8 @@ impl Provider for Server {
     }
 
     fn chooses_by_round_trips(&self) -> bool {
-        self.shared.identities.choice() == ChainChoice::FewestRoundTrips
+        let identities = self.shared.identities.as_ref();
+        identities.is_some_and(|it| it.choice() == ChainChoice::FewestRoundTrips)
     }
 
     fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
@@ -358,7 +387,7 @@ impl Shared {
         let offered = hello.cipher_suites().iter();
         let mut suites = offered.filter_map(|suite| Suite::from_iana(*suite));
         let suite = suites.find(|suite| self.suites.contains(suite))?;
-        Some(self.identities.flights(&Answer {
+        Some(self.identities.as_ref()?.flights(&Answer {
             hello,
             group,
             suite,

@@ -87,6 +87,24 @@ impl<T> Memory<T> {
     }
 }
 
+impl Memory {
+    /// Returns true if a ticket of this server allows 0-RTT data under a policy.
+    pub(in crate::providers::rustls) fn has_early(
+        &self,
+        name: &ServerName<'_>,
+        policy: &KeyExchange,
+    ) -> bool {
+        self.with(|servers| {
+            let server = servers.by_name.get(&name.to_owned());
+            server.is_some_and(|server| {
+                server.tickets.iter().any(|ticket| {
+                    ticket.value.max_early_data_size() > 0 && ticket.lineage.may_resume(policy)
+                })
+            })
+        })
+    }
+}
+
 impl<T> Servers<T> {
     /// Returns the entry of a server, which replaces the oldest if there is no room.
     fn change(&mut self, name: ServerName<'static>) -> &mut Server<T> {

@@ -4,17 +4,18 @@
 //! lead from a test to a connection.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     net::{SocketAddr, UdpSocket},
     pin::Pin,
     rc::Rc,
     sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
+use bytes::Bytes;
 use hybriq::Group;
 use hybriq_netbench::stacks::{
     self, Tls,
-    quiche::{Admission, Ended, Endpoint, Kind, Line, Receiver, Sender, StreamError},
+    quiche::{Admission, Ended, Endpoint, Kind, Line, Receiver, Sender},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
@@ -164,7 +165,7 @@ async fn echo_connection(line: &Rc<Line>, activity: &Activity) {
             }
             datagram = line.receive_datagram() => {
                 let Ok(datagram) = datagram else { return };
-                let _ = line.send_datagram(&datagram).await;
+                let _ = line.send_datagram(datagram).await;
             }
         }
     }
@@ -174,20 +175,12 @@ async fn echo_stream(id: u64, line: Rc<Line>) {
     let mut writer = Sender::new(id, Rc::clone(&line));
     let mut reader = Receiver::new(id, line);
     // A failure means that the client is gone or reset the stream; it has the error.
-    while let Ok(Some(bytes)) = poll_fn(|cx| reader.poll_receive(cx, PIPE)).await {
-        if write(&mut writer, &bytes).await.is_err() {
+    while let Ok(Some(bytes)) = reader.receive().await {
+        if writer.send(bytes).await.is_err() {
             return;
         }
     }
-    let _ = poll_fn(|cx| writer.poll_finish(cx)).await;
-}
-
-async fn write(writer: &mut Sender, mut bytes: &[u8]) -> Result<(), StreamError> {
-    while !bytes.is_empty() {
-        let sent = poll_fn(|cx| writer.poll_write(cx, bytes)).await?;
-        bytes = &bytes[sent..];
-    }
-    Ok(())
+    let _ = writer.finish().await;
 }
 
 /// Facts that an end learns from its handshake.
@@ -355,7 +348,9 @@ impl Connection for Opened {
 
     fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
         Box::pin(self.run(async move |_, line| {
-            line.send_datagram(&bytes).await.map_err(Failure::other)?;
+            line.send_datagram(bytes.into())
+                .await
+                .map_err(Failure::other)?;
             Ok(line.receive_datagram().await.map_err(failure)?.into())
         }))
     }
@@ -377,16 +372,17 @@ impl Connection for Opened {
 async fn send(mut pipe: DuplexStream, mut stream: Sender) {
     let mut chunk = vec![0; PIPE];
     while let Ok(len @ 1..) = pipe.read(&mut chunk).await {
-        if write(&mut stream, &chunk[..len]).await.is_err() {
+        let bytes = Bytes::copy_from_slice(&chunk[..len]);
+        if stream.send(bytes).await.is_err() {
             return;
         }
     }
-    let _ = poll_fn(|cx| stream.poll_finish(cx)).await;
+    let _ = stream.finish().await;
 }
 
 /// Moves the bytes of a stream to a pipe.
 async fn receive(mut stream: Receiver, mut pipe: DuplexStream) {
-    while let Ok(Some(bytes)) = poll_fn(|cx| stream.poll_receive(cx, PIPE)).await {
+    while let Ok(Some(bytes)) = stream.receive().await {
         if pipe.write_all(&bytes).await.is_err() {
             return;
         }

@@ -2,17 +2,17 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    future::poll_fn,
     io::Read as _,
     net::UdpSocket,
     path::Path,
     rc::Rc,
 };
 
+use bytes::Bytes;
 use hybriq::{Group, tls::Suite};
 use hybriq_netbench::stacks::{
     Identity, Tickets, Tls, Transport, quiche as stack,
-    quiche::{Admission, Endpoint, Kind, Line, Receiver, Sender},
+    quiche::{Admission, Endpoint, Kind, Line, Receiver, Sender, StreamError},
 };
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
@@ -162,21 +162,11 @@ async fn established(line: &Line) -> Result<(), Failure> {
     .await
 }
 
-/// Sends bytes, and the end of the stream.
-async fn send(sender: &mut Sender, mut bytes: &[u8]) -> Result<(), String> {
-    while !bytes.is_empty() {
-        let sent = poll_fn(|cx| sender.poll_write(cx, bytes)).await;
-        let sent = sent.map_err(|error| error.to_string())?;
-        bytes = bytes.get(sent..).unwrap_or_default();
-    }
-    Ok(())
-}
-
 async fn answer(id: u64, line: Rc<Line>, www: Rc<Path>) {
     let mut sender = Sender::new(id, Rc::clone(&line));
     let mut receiver = Receiver::new(id, line);
     let mut request = Vec::new();
-    while let Ok(Some(bytes)) = poll_fn(|cx| receiver.poll_receive(cx, CHUNK)).await {
+    while let Ok(Some(bytes)) = receiver.receive().await {
         request.extend_from_slice(&bytes);
     }
     let path = hq::path_of(&request).map(|path| www.join(path));
@@ -185,30 +175,29 @@ async fn answer(id: u64, line: Rc<Line>, www: Rc<Path>) {
     };
     let mut chunk = vec![0; CHUNK];
     while let Ok(len @ 1..) = file.read(&mut chunk) {
-        if send(&mut sender, chunk.get(..len).unwrap_or_default())
-            .await
-            .is_err()
-        {
+        let bytes = Bytes::copy_from_slice(chunk.get(..len).unwrap_or_default());
+        if sender.send(bytes).await.is_err() {
             return;
         }
     }
-    let _ = poll_fn(|cx| sender.poll_finish(cx)).await;
+    let _ = sender.finish().await;
 }
 
 async fn get(id: u64, line: Rc<Line>, download: Download) -> Result<(), String> {
+    let contents = exchange(id, line, &download).await;
+    let contents = contents.map_err(|error| error.to_string())?;
+    fs::write(&download.to, contents).map_err(|error| error.to_string())
+}
+
+async fn exchange(id: u64, line: Rc<Line>, download: &Download) -> Result<Vec<u8>, StreamError> {
     let mut sender = Sender::new(id, Rc::clone(&line));
     let mut receiver = Receiver::new(id, line);
     let request = format!("GET {}\r\n", download.uri.path());
-    send(&mut sender, request.as_bytes()).await?;
-    let finished = poll_fn(|cx| sender.poll_finish(cx)).await;
-    finished.map_err(|error| error.to_string())?;
+    sender.send(request.into()).await?;
+    sender.finish().await?;
     let mut contents = Vec::new();
-    loop {
-        let bytes = poll_fn(|cx| receiver.poll_receive(cx, CHUNK)).await;
-        match bytes.map_err(|error| error.to_string())? {
-            Some(bytes) => contents.extend_from_slice(&bytes),
-            None => break,
-        }
+    while let Some(bytes) = receiver.receive().await? {
+        contents.extend_from_slice(&bytes);
     }
-    fs::write(&download.to, contents).map_err(|error| error.to_string())
+    Ok(contents)
 }

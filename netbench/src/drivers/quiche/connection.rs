@@ -129,7 +129,7 @@ impl Connection for Opened {
     }
 
     fn send_datagram(&self, data: Bytes) -> Answer<'_, ()> {
-        Box::pin(async move { self.line.send_datagram(&data).await.map_err(given_up) })
+        Box::pin(async move { self.line.send_datagram(data).await.map_err(given_up) })
     }
 
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>> {

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 
 use crate::drivers::{Reader, Writer, failures};
 use crate::outcome::{Failed, Kind};
@@ -13,8 +13,7 @@ impl Writer for Sender {
         if data.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        let sent = self.poll_write(cx, data).map_ok(|sent| data.advance(sent));
-        sent.map_err(given_up)
+        self.poll_write(cx, data).map_err(given_up)
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {

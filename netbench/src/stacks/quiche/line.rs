@@ -5,33 +5,89 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use bytes::Bytes;
-use quiche::ConnectionId;
+use bytes::{Bytes, BytesMut};
+use quiche::{BufFactory, ConnectionId};
 
 use super::{Ended, StreamError};
 use crate::stacks::Traffic;
-use crate::stacks::wakers::Wakers;
 
 /// Number of a connection of an endpoint.
 pub(super) type Number = u64;
 
-/// Connections that may have something to send, or a new timer.
-#[derive(Default)]
-pub(super) struct Dirty {
-    pub(super) numbers: RefCell<VecDeque<Number>>,
-    /// Task that serves them.
-    pub(super) pump: Arc<Wakers>,
+/// Connection whose stream data is neither copied nor zeroed.
+pub(super) type Quic = quiche::Connection<Shares>;
+
+/// Buffers of quiche that share memory with those of the user.
+#[derive(Clone, Debug, Default)]
+pub struct Shares;
+
+impl BufFactory for Shares {
+    type Buf = Bytes;
+    type DgramBuf = Bytes;
+
+    fn buf_from_slice(bytes: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(bytes)
+    }
+
+    fn dgram_buf_from_slice(bytes: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(bytes)
+    }
 }
 
-impl Dirty {
-    /// Makes the endpoint serve a connection.
-    pub(super) fn touch(&self, number: Number) {
-        self.numbers.borrow_mut().push_back(number);
-        self.pump.wake_all();
+/// Tasks that wait for one event.
+#[derive(Default)]
+pub(super) struct Waiting(RefCell<Vec<Waker>>);
+
+impl Waiting {
+    pub(super) fn join(&self, cx: &Context<'_>) {
+        let mut wakers = self.0.borrow_mut();
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        let mut woken = self.0.take();
+        woken.drain(..).for_each(Waker::wake);
+        let mut wakers = self.0.borrow_mut();
+        if wakers.is_empty() {
+            // Its memory is used again.
+            *wakers = woken;
+        }
+    }
+}
+
+/// State that an endpoint shares with its connections.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Connections that may have something to send, or a new timer.
+    dirty: RefCell<VecDeque<Number>>,
+    /// Task that serves them.
+    pump: RefCell<Option<Waker>>,
+    /// Memory for received stream data.
+    pub(super) received: RefCell<BytesMut>,
+}
+
+impl Shared {
+    /// Makes this task serve the connections.
+    pub(super) fn wait(&self, cx: &Context<'_>) {
+        let pump = &mut *self.pump.borrow_mut();
+        if !pump.as_ref().is_some_and(|it| it.will_wake(cx.waker())) {
+            *pump = Some(cx.waker().clone());
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Number> {
+        self.dirty.borrow_mut().pop_front()
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(pump) = &*self.pump.borrow() {
+            pump.wake_by_ref();
+        }
     }
 }
 
@@ -46,19 +102,25 @@ pub enum Kind {
 
 /// A connection, shared by its endpoint and its users.
 pub struct Line {
-    pub(super) quic: RefCell<quiche::Connection>,
+    pub(super) quic: RefCell<Quic>,
     pub(super) timer: Cell<Option<Instant>>,
     pub(super) readers: RefCell<HashMap<u64, Waker>>,
     pub(super) writers: RefCell<HashMap<u64, Waker>>,
-    users: Arc<Wakers>,
-    dirty: Rc<Dirty>,
-    number: Number,
+    users: Waiting,
+    /// Users that wait for room in the queue of datagrams.
+    room: Waiting,
+    pub(super) shared: Rc<Shared>,
+    pub(super) number: Number,
+    /// True if the endpoint is going to serve it.
+    is_dirty: Cell<bool>,
     traffic: Cell<Traffic>,
     /// Destination id that the client chose at first.
     chosen: RefCell<Option<ConnectionId<'static>>>,
     /// Numbers of the next streams of either end: bidirectional, unidirectional.
     opened: [Cell<u64>; 2],
     accepted: [Cell<u64>; 2],
+    /// Numbers above those of the peer's streams that were seen.
+    seen: [Cell<u64>; 2],
 }
 
 impl std::fmt::Debug for Line {
@@ -68,7 +130,7 @@ impl std::fmt::Debug for Line {
 }
 
 impl Line {
-    pub(super) fn new(quic: quiche::Connection, dirty: Rc<Dirty>, number: Number) -> Self {
+    pub(super) fn new(quic: Quic, shared: Rc<Shared>, number: Number) -> Self {
         // RFC 9000 §2.1.
         let (ours, theirs) = if quic.is_server() { (1, 0) } else { (0, 1) };
         Self {
@@ -76,19 +138,22 @@ impl Line {
             timer: Cell::default(),
             readers: RefCell::default(),
             writers: RefCell::default(),
-            users: Arc::default(),
-            dirty,
+            users: Waiting::default(),
+            room: Waiting::default(),
+            shared,
             number,
+            is_dirty: Cell::default(),
             traffic: Cell::default(),
             chosen: RefCell::default(),
             opened: [Cell::new(ours), Cell::new(ours + 2)],
             accepted: [Cell::new(theirs), Cell::new(theirs + 2)],
+            seen: Default::default(),
         }
     }
 
     /// Returns the connection. What a change of it makes ready to send goes out after
     /// [`Line::touch`].
-    pub fn quic(&self) -> &RefCell<quiche::Connection> {
+    pub fn quic(&self) -> &RefCell<quiche::Connection<Shares>> {
         &self.quic
     }
 
@@ -121,29 +186,51 @@ impl Line {
         self.traffic.set(self.traffic.get().with(sent, received));
     }
 
-    /// Wakes everybody who may be able to continue.
+    /// Wakes everybody who may be able to continue after something was received.
     pub(super) fn wake(&self) {
-        let quic = self.quic.borrow();
-        let over = quic.is_draining() || quic.is_closed();
-        let readers = &mut self.readers.borrow_mut();
-        let woken: Vec<_> = if over {
-            readers.drain().map(|(_, waker)| waker).collect()
-        } else {
-            quic.readable()
-                .filter_map(|id| readers.remove(&id))
-                .collect()
-        };
-        drop(quic);
-        let writers = std::mem::take(&mut *self.writers.borrow_mut());
-        for waker in woken.into_iter().chain(writers.into_values()) {
-            waker.wake();
+        let is_over = self.ended().is_some();
+        let mut woken: Vec<Waker> = Vec::new();
+        let mut readers = self.readers.borrow_mut();
+        for id in self.quic.borrow().readable() {
+            let kind = usize::from(id & 2 != 0);
+            if id % 4 == self.accepted[kind].get() % 4 {
+                self.seen[kind].set(self.seen[kind].get().max(id + 1));
+            }
+            woken.extend(readers.remove(&id));
         }
+        if is_over {
+            woken.extend(readers.drain().map(|(_, waker)| waker));
+            woken.extend(self.writers.take().into_values());
+        }
+        drop(readers);
+        woken.into_iter().for_each(Waker::wake);
         self.users.wake_all();
+        self.on_sent();
+    }
+
+    /// Wakes those who may be able to continue after something was sent.
+    pub(super) fn on_sent(&self) {
+        let mut writers = self.writers.borrow_mut();
+        if !writers.is_empty() {
+            let writable = self.quic.borrow().writable();
+            let woken: Vec<_> = writable.filter_map(|id| writers.remove(&id)).collect();
+            drop(writers);
+            woken.into_iter().for_each(Waker::wake);
+        }
+        self.room.wake_all();
     }
 
     /// Makes the endpoint send.
     pub fn touch(&self) {
-        self.dirty.touch(self.number);
+        if !self.is_dirty.replace(true) {
+            self.shared.dirty.borrow_mut().push_back(self.number);
+            self.shared.wake();
+        }
+    }
+
+    /// Notes that the endpoint serves it now.
+    pub(super) fn mark_served(&self) {
+        self.is_dirty.set(false);
     }
 
     /// Closes the connection with an application's code.
@@ -160,15 +247,8 @@ impl Line {
     }
 
     /// Waits until `look` returns a value.
-    pub async fn wait<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
-        poll_fn(|cx| {
-            if let Some(seen) = look() {
-                return Poll::Ready(seen);
-            }
-            let _ = self.users.join(cx);
-            Poll::Pending
-        })
-        .await
+    pub async fn wait<T>(&self, look: impl FnMut() -> Option<T>) -> T {
+        wait(&self.users, look).await
     }
 
     /// Opens a stream, once the peer allows it.
@@ -185,7 +265,7 @@ impl Line {
             let next = &self.opened[kind as usize];
             let id = next.get();
             // An empty write creates the stream.
-            if left == 0 || quic.stream_send(id, b"", false).is_err() {
+            if left == 0 || quic.stream_send_zc(id, Bytes::new(), false).is_err() {
                 return None;
             }
             next.set(id + 4);
@@ -194,33 +274,28 @@ impl Line {
         .await
     }
 
-    /// Returns the peer's next stream.
+    /// Returns the peer's next stream. A stream with a higher number opens those below it too
+    /// (RFC 9000 §3.2).
     pub async fn accept(&self, kind: Kind) -> Result<u64, Ended> {
         self.wait(|| {
             let next = &self.accepted[kind as usize];
             let id = next.get();
-            let quic = self.quic.borrow();
-            // A stream with a higher number opens those below it too (RFC 9000 §3.2).
-            if quic
-                .readable()
-                .any(|other| other >= id && other % 4 == id % 4)
-            {
+            if id < self.seen[kind as usize].get() {
                 next.set(id + 4);
                 return Some(Ok(id));
             }
-            drop(quic);
             self.ended().map(Err)
         })
         .await
     }
 
     /// Sends a datagram (RFC 9221), once there is room for it.
-    pub async fn send_datagram(&self, data: &[u8]) -> Result<(), StreamError> {
-        let sent = self.wait(|| {
+    pub async fn send_datagram(&self, data: Bytes) -> Result<(), StreamError> {
+        let sent = wait(&self.room, || {
             if let Some(ended) = self.ended() {
                 return Some(Err(StreamError::Ended(ended)));
             }
-            match self.quic.borrow_mut().dgram_send(data) {
+            match self.quic.borrow_mut().dgram_send_buf(data.clone()) {
                 Ok(()) => Some(Ok(())),
                 Err(quiche::Error::Done) => None,
                 Err(error) => Some(Err(StreamError::Other(error))),
@@ -235,10 +310,22 @@ impl Line {
     pub async fn receive_datagram(&self) -> Result<Bytes, Ended> {
         self.wait(|| {
             if let Ok(datagram) = self.quic.borrow_mut().dgram_recv_buf() {
-                return Some(Ok(Bytes::copy_from_slice(datagram.as_ref())));
+                return Some(Ok(datagram));
             }
             self.ended().map(Err)
         })
         .await
     }
+}
+
+/// Waits until `look` returns a value.
+async fn wait<T>(waiting: &Waiting, mut look: impl FnMut() -> Option<T>) -> T {
+    poll_fn(|cx| {
+        if let Some(seen) = look() {
+            return Poll::Ready(seen);
+        }
+        waiting.join(cx);
+        Poll::Pending
+    })
+    .await
 }

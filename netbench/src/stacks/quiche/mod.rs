@@ -3,6 +3,8 @@
 
 mod endpoint;
 mod line;
+mod pump;
+mod socket;
 mod stream;
 mod tls;
 
@@ -10,7 +12,7 @@ use std::fmt;
 
 pub use ::quiche::Config;
 pub use endpoint::{Admission, Endpoint};
-pub use line::{Kind, Line};
+pub use line::{Kind, Line, Shares};
 pub use stream::{Receiver, Sender};
 pub use tls::curve;
 
@@ -44,7 +46,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    fn of(quic: &::quiche::Connection) -> Self {
+    fn of(quic: &line::Quic) -> Self {
         use hybriq::error::By;
         let (by, error) = match (quic.peer_error(), quic.local_error()) {
             (Some(error), _) => (By::Peer, error),

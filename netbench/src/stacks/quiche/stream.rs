@@ -1,15 +1,18 @@
 //! Streams of quiche.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use quiche::{Error, Shutdown};
 
 use super::{Line, StreamError};
 
 /// Maximum number of bytes read at once.
 const CHUNK: usize = 64 * 1024;
+/// Number of bytes for which there is always room.
+const LEAST: usize = 16 * 1024;
 
 /// End of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,18 +45,19 @@ impl Sender {
         }
     }
 
-    /// Takes some of the bytes, and returns their number.
+    /// Takes some of the bytes.
     pub fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<Result<usize, StreamError>> {
-        self.poll_send(cx, data, End::Later)
+        data: &mut Bytes,
+    ) -> Poll<Result<(), StreamError>> {
+        let sent = self.poll_send(cx, data.clone(), End::Later);
+        sent.map_ok(|sent| data.advance(sent))
     }
 
     /// Ends the stream, without waiting for the peer.
     pub fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamError>> {
-        let finished = self.poll_send(cx, b"", End::Here).map_ok(|_| ());
+        let finished = self.poll_send(cx, Bytes::new(), End::Here).map_ok(|_| ());
         self.over |= finished.is_ready();
         finished
     }
@@ -61,16 +65,14 @@ impl Sender {
     fn poll_send(
         &self,
         cx: &Context<'_>,
-        data: &[u8],
+        data: Bytes,
         end: End,
     ) -> Poll<Result<usize, StreamError>> {
-        let sent = self
-            .line
-            .quic
-            .borrow_mut()
-            .stream_send(self.id, data, end == End::Here);
+        let mut quic = self.line.quic.borrow_mut();
+        let sent = quic.stream_send_zc(self.id, data, end == End::Here);
+        drop(quic);
         match sent {
-            Ok(sent) => {
+            Ok((sent, _)) => {
                 self.line.touch();
                 Poll::Ready(Ok(sent))
             }
@@ -87,6 +89,19 @@ impl Sender {
                 Poll::Pending
             }
         }
+    }
+
+    /// Sends bytes, once there is room for them.
+    pub async fn send(&mut self, mut data: Bytes) -> Result<(), StreamError> {
+        while !data.is_empty() {
+            poll_fn(|cx| self.poll_write(cx, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, without waiting for the peer.
+    pub async fn finish(&mut self) -> Result<(), StreamError> {
+        poll_fn(|cx| self.poll_finish(cx)).await
     }
 
     /// Resets the stream.
@@ -133,6 +148,11 @@ impl Receiver {
         }
     }
 
+    /// Returns the next bytes; `None` at the end.
+    pub async fn receive(&mut self) -> Result<Option<Bytes>, StreamError> {
+        poll_fn(|cx| self.poll_receive(cx, CHUNK)).await
+    }
+
     /// Returns the next bytes, at most `max`; `None` at the end.
     pub fn poll_receive(
         &mut self,
@@ -142,19 +162,20 @@ impl Receiver {
         if self.over {
             return Poll::Ready(Ok(None));
         }
-        let mut buffer = vec![0; max.min(CHUNK)];
-        let received = self
-            .line
-            .quic
-            .borrow_mut()
-            .stream_recv(self.id, &mut buffer);
+        let buffer = &mut *self.line.shared.received.borrow_mut();
+        let room = max.min(CHUNK);
+        if buffer.capacity() < room.min(LEAST) {
+            *buffer = BytesMut::with_capacity(CHUNK);
+        }
+        let room = room.min(buffer.capacity());
+        let room = (&mut *buffer).limit(room);
+        let received = self.line.quic.borrow_mut().stream_recv_buf(self.id, room);
         match received {
             Ok((len, end)) if len > 0 || end => {
                 self.over = end;
                 // Reading may give credit to the peer.
                 self.line.touch();
-                buffer.truncate(len);
-                Poll::Ready(Ok((len > 0).then(|| buffer.into())))
+                Poll::Ready(Ok((len > 0).then(|| buffer.split().freeze())))
             }
             Err(Error::StreamReset(code)) => {
                 self.over = true;

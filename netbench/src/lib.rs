@@ -28,6 +28,7 @@ mod csv;
 mod distributed;
 mod drivers;
 mod engine;
+mod failure;
 mod files;
 mod fleet;
 mod foreign;
@@ -66,10 +67,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use cli::{Cli, Command};
+use failure::{Failure, with_causes};
 use run::Run;
-
-/// Failure of a subcommand: one line that says what is wrong and how to fix it.
-type Failure = stacks::Failure;
 
 /// Runs the `netbench` program with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -147,19 +146,6 @@ fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Resul
         .enable_all()
         .build()?
         .block_on(tokio::task::LocalSet::new().run_until(future))
-}
-
-/// Returns the text of a failure and its causes, for readers without access to it.
-fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(failure.source(), |cause| cause.source());
-    causes.fold(failure.to_string(), |text, cause| {
-        let cause = cause.to_string();
-        if text.ends_with(&cause) {
-            text
-        } else {
-            format!("{text}: {cause}")
-        }
-    })
 }
 
 /// Runs a child's part. Failures are reported to the parent, which prints them.

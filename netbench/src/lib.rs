@@ -16,45 +16,16 @@
 // `terminal` prints, and escapes what peers wrote.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
-mod axes;
-mod breakdown;
-mod certificates;
-mod charts;
 mod cli;
-mod client;
-mod compare;
-mod crates;
-mod csv;
-mod distributed;
 mod drivers;
 mod engine;
-mod files;
-mod fleet;
-mod foreign;
-mod link;
-mod links;
-mod machine;
-mod merge;
-mod os;
-mod outcome;
-mod outputs;
-mod page;
-mod pattern;
-mod peers;
-mod pipe;
-mod pki;
-mod process;
-mod ratio;
-mod reproduce;
-mod results;
+mod experiments;
+mod handshake;
+mod report;
 mod run;
 mod scenario;
-#[cfg(test)]
-mod schema;
-mod sign;
 pub mod stacks;
-mod terminal;
-mod units;
+mod system;
 
 #[cfg(test)]
 #[path = "../tests/pages/synthetic/mod.rs"]
@@ -65,11 +36,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use cli::run::Run;
 use cli::{Cli, Command};
-use run::Run;
-
-/// Failure of a subcommand: one line that says what is wrong and how to fix it.
-type Failure = stacks::Failure;
+use system::failure::{Failure, with_causes};
 
 /// Runs the `netbench` program with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -77,20 +46,19 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run { scenario } => match scenario {
             Run::Scenario(request) => single_threaded(run::run(*request)),
-            Run::HandshakeBreakdown(args) => breakdown::run(&args),
-            Run::Peers(args) => single_threaded(peers::run(*args, measure_part)),
-            Run::Links(links) => single_threaded(links::run(links)),
+            Run::HandshakeBreakdown(args) => handshake::run(&args),
+            Run::Peers(args) => single_threaded(experiments::peers::run(*args, measure_part)),
+            Run::Links(links) => single_threaded(experiments::links::run(links)),
         },
         Command::Scenarios(args) => scenario::listing::run(&args),
-        Command::Drivers => {
-            terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Link(link) => single_threaded(link::run(*link)),
-        Command::Server(args) => single_threaded(distributed::serve(args)),
+        Command::Drivers => system::terminal::print(|out| write!(out, "{}", drivers::table()))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Link(link) => single_threaded(run::link::run(*link)),
+        Command::Server(args) => single_threaded(run::distributed::serve(args)),
         Command::Client(args) => client_of_others(args),
-        Command::Merge(args) => merge::run(&args),
-        Command::Reproduce(args) => single_threaded(reproduce::run(args)),
-        Command::Certificates(args) => pki::run(&args),
+        Command::Merge(args) => report::merge::run(&args),
+        Command::Reproduce(args) => single_threaded(experiments::reproduce::run(args)),
+        Command::Certificates(args) => handshake::certificates::pki::run(&args),
         Command::Sign(sign) => sign.run(),
         Command::Verify(verify) => verify.run(),
         Command::Report(report) => report.run(),
@@ -98,34 +66,36 @@ pub fn main() -> ExitCode {
         Command::Csv(csv) => csv.run(),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
-        Command::LinkServer => child(links::child::serve()),
-        Command::LinkClient => child(links::child::fetch()),
+        Command::LinkServer => child(experiments::links::child::serve()),
+        Command::LinkClient => child(experiments::links::child::fetch()),
     };
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            terminal::complain(&failure.to_string());
+            system::terminal::complain(&failure.to_string());
             ExitCode::FAILURE
         }
     }
 }
 
 /// Measures a part of the comparison with other stacks.
-async fn measure_part(part: &peers::Part) -> Result<results::Results, Failure> {
+async fn measure_part(
+    part: &experiments::peers::Part,
+) -> Result<report::results::Results, Failure> {
     let mut request = run::Request::new(part.template.clone());
     request.axes = part.axes.clone();
     request.repetitions = part.repetitions;
     request.time = part.time;
     request.gives_up = true;
-    request.transport.socket_buffer = Some(peers::SOCKET_BUFFER);
+    request.transport.socket_buffer = Some(experiments::peers::SOCKET_BUFFER);
     run::measure(&request).await
 }
 
-fn client_of_others(args: client::ClientArgs) -> Result<ExitCode, Failure> {
+fn client_of_others(args: cli::client::ClientArgs) -> Result<ExitCode, Failure> {
     match args.request() {
         Ok(request) => single_threaded(run::run(*request)),
-        Err(client::ClientError::Usage(error)) => refuse(&error),
-        Err(client::ClientError::Refused(failure)) => Err(failure),
+        Err(cli::client::ClientError::Usage(error)) => refuse(&error),
+        Err(cli::client::ClientError::Refused(failure)) => Err(failure),
     }
 }
 
@@ -135,7 +105,7 @@ fn refuse(error: &clap::Error) -> ! {
     match error.kind() {
         DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion => error.exit(),
         _ => {
-            terminal::complain(&cli::one_line(&error.to_string()));
+            system::terminal::complain(&cli::one_line(&error.to_string()));
             std::process::exit(error.exit_code())
         }
     }
@@ -149,24 +119,11 @@ fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Resul
         .block_on(tokio::task::LocalSet::new().run_until(future))
 }
 
-/// Returns the text of a failure and its causes, for readers without access to it.
-fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(failure.source(), |cause| cause.source());
-    causes.fold(failure.to_string(), |text, cause| {
-        let cause = cause.to_string();
-        if text.ends_with(&cause) {
-            text
-        } else {
-            format!("{text}: {cause}")
-        }
-    })
-}
-
 /// Runs a child's part. Failures are reported to the parent, which prints them.
 fn child(part: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
-    os::die_with_parent()?;
+    system::os::die_with_parent()?;
     if let Err(failure) = single_threaded(part) {
-        pipe::tell(&Err::<(), String>(with_causes(failure.as_ref())))?;
+        system::process::pipe::tell(&Err::<(), String>(with_causes(failure.as_ref())))?;
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::outcome::{Failed, Kind};
+use crate::system::outcome::{Failed, Kind};
 
 /// Returns the failure for a transport's CONNECTION_CLOSE (RFC 9000 §20.1), by either end.
 pub(crate) fn transport(code: u64, detail: impl fmt::Display) -> Failed {

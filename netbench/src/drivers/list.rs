@@ -6,8 +6,8 @@ use super::program::{self, Program};
 #[cfg(feature = "quiche")]
 use super::quiche::Quiche;
 use super::tcp_tls::TcpTls;
-use crate::Failure;
-use crate::axes::Stack;
+use crate::scenario::axes::Stack;
+use crate::system::failure::Failure;
 
 /// Returns the driver of a stack.
 ///

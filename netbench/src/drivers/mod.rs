@@ -31,11 +31,11 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
-use crate::axes::{Cell, Resumption};
-use crate::outcome::Failed;
 use crate::scenario::Fetch;
+use crate::scenario::axes::{Cell, Resumption};
 pub(crate) use crate::stacks::Traffic;
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use ::hybriq::{Backend, Group};
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ pub(crate) enum Attempt {
 }
 
 pub(crate) trait Connector {
-    /// Starts a connection. With [`crate::axes::Resumption::ZeroRtt`] and a ticket it is ready at
+    /// Starts a connection. With [`crate::scenario::axes::Resumption::ZeroRtt`] and a ticket it is ready at
     /// once, and data sent until [`Connection::established`] is early data; otherwise it is ready
     /// when the handshake is complete.
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>>;
@@ -193,7 +193,7 @@ pub(crate) trait Connection {
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>>;
 
     /// Makes an HTTP request, and reads the response to its end. Both bodies are those of
-    /// [`crate::pattern`].
+    /// [`crate::scenario::pattern`].
     fn fetch(&self, fetch: Fetch) -> Answer<'_, ()> {
         let _ = fetch;
         Box::pin(async { Err(Failed::other("this connection carries no HTTP")) })

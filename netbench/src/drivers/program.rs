@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use hybriq::Backend;
 
 use super::{Accepting, Answer, Connector, Driver, Listener, Role, Setup, Streams, Traffic};
-use crate::axes::{Cell, Resumption, Stack};
-use crate::{Failure, pattern};
+use crate::scenario::axes::{Cell, Resumption, Stack};
+use crate::scenario::pattern;
+use crate::system::failure::Failure;
 
 /// Sizes of the responses that a program has.
 const SIZES: [u64; 5] = [0, 1, 100, 1000, 1024];

@@ -8,10 +8,10 @@ use rustls::{AlertDescription, ClientConfig, ServerConfig};
 
 use super::rustls_watch::Watch;
 use super::{Role, Setup, failures};
-use crate::Failure;
-use crate::axes::{Cell, Resumption};
-use crate::outcome::{Failed, Kind};
+use crate::scenario::axes::{Cell, Resumption};
 use crate::stacks;
+use crate::system::failure::Failure;
+use crate::system::outcome::{Failed, Kind};
 
 /// Refuses what rustls cannot do in any stack.
 pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {

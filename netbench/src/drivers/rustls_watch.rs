@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, NamedGroup, SignatureScheme};
 
 use super::Negotiated;
-use crate::axes::{Cell, Resumption};
+use crate::scenario::axes::{Cell, Resumption};
 
 /// Maximum number of tickets kept for a server. Each is used once.
 const TICKETS: usize = 1024;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ALPN, ALPN_H2, ALPN_H3, Role, Setup, Streams, Transport, first_share};
-use crate::axes::{Resumption, Stack};
+use crate::scenario::axes::{Resumption, Stack};
 use crate::stacks::{self, Identity, Tickets, Tls, Windows};
 
 impl Setup {

@@ -6,8 +6,8 @@ use hybriq::{Backend, Group};
 
 use super::list::{driver, missing};
 use super::{Driver, Role};
-use crate::axes::{Cell, Certificate, Resumption, Stack};
-use crate::crates::version;
+use crate::scenario::axes::{Cell, Certificate, Resumption, Stack};
+use crate::system::machine::crates::version;
 
 /// Returns a text about the stacks that are built in, their capabilities, and how to get the
 /// others.

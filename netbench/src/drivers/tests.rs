@@ -6,9 +6,10 @@ use std::rc::Rc;
 use ::hybriq::tls::Suite;
 
 use super::*;
-use crate::axes::{Certificate, Named, Resumption, Stack};
-use crate::certificates::{self, SERVER_NAME};
-use crate::outcome::Kind;
+use crate::handshake::certificates;
+use crate::handshake::certificates::SERVER_NAME;
+use crate::scenario::axes::{Certificate, Named, Resumption, Stack};
+use crate::system::outcome::Kind;
 
 /// Returns the drivers tested here, with each of their providers.
 fn stacks() -> Vec<Cell> {

@@ -1,13 +1,14 @@
 //! Sockets for stacks that do not make their own.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[cfg(any(feature = "quiche", feature = "quinn"))]
-use {
-    super::Transport,
-    crate::Failure,
-    socket2::{Domain, Protocol, Socket, Type},
-    std::net::UdpSocket,
-};
+use super::Transport;
+#[cfg(any(feature = "quiche", feature = "quinn"))]
+use crate::system::failure::Failure;
+#[cfg(any(feature = "quiche", feature = "quinn"))]
+use socket2::{Domain, Protocol, Socket, Type};
+#[cfg(any(feature = "quiche", feature = "quinn"))]
+use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Binds a socket with the requested buffer sizes.
 #[cfg(any(feature = "quiche", feature = "quinn"))]

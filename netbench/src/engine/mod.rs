@@ -17,45 +17,22 @@
 //! One JSON value a line, over pipes. A child that cannot continue answers `Err` with one line. The
 //! end of its standard input ends it.
 
-mod answering;
-mod arrivals;
-mod attempt;
-mod checkpoints;
 pub(crate) mod child;
 mod client;
-mod clock;
-mod connecting;
-mod failing;
-mod holding;
-mod in_flight;
-mod making;
-mod mismatch;
-mod names;
-mod observer;
-mod ops;
-pub(crate) mod orders;
-mod phase;
 mod plan;
-mod pooling;
-mod process;
-mod progress;
-mod recorder;
-mod round_trips;
+mod record;
 mod script;
 pub(crate) mod server;
-mod session;
-mod streams;
 #[cfg(test)]
 mod tests;
-mod tickets;
-mod turns;
+mod time;
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::Setup;
-use crate::results::{Process, Repetition, Sample};
+use crate::report::results::{Process, Repetition, Sample};
 use crate::scenario::Scenario;
 
 /// Settings of a server process.

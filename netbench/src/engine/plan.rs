@@ -8,9 +8,9 @@
 //!   are several, a stream begins with one byte, the number of its script. Bidirectional and
 //!   unidirectional streams count separately.
 
-use crate::Failure;
-use crate::certificates::{NAMES, SERVER_NAME};
+use crate::handshake::certificates::{NAMES, SERVER_NAME};
 use crate::scenario::{ClientOp, Op, Scenario};
+use crate::system::failure::Failure;
 
 /// Maximum number of scripts, the number of values of a byte.
 const MOST_SCRIPTS: usize = 256;

@@ -12,15 +12,16 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout_at};
 
-use super::observer::Nobody;
 use super::plan::{Kind, Plan};
-use super::process::Meter;
+use super::record::observer::Nobody;
+use super::record::process::Meter;
 use super::script::Scope;
-use super::session::Session;
+use super::script::session::Session;
 use super::{FromServer, ServerReport, ServerSpec, ToServer};
-use crate::Failure;
 use crate::drivers::{self, Accepting, Attempt, Connection, Driver, Listener};
-use crate::outcome::{self, Failed};
+use crate::system::failure::Failure;
+use crate::system::outcome;
+use crate::system::outcome::Failed;
 
 /// Maximum time for connections to drain after the client is done. A connection that the client
 /// abandoned may never have reached the server.

@@ -10,44 +10,37 @@
 //! Within a repetition the cells take turns, each with fresh processes, so that other load on the
 //! machine and the temperature of its cores affect all alike.
 
-mod allowance;
-mod args;
-mod axis_flags;
-mod combine;
-mod interrupt;
+pub(crate) mod args;
+pub(crate) mod distributed;
+pub(crate) mod link;
 mod live;
 mod matrix;
-mod measurement;
-mod needs;
 mod place;
-mod processes;
 mod record;
 mod repetition;
-mod setup;
-mod waits;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::Failure;
-use crate::axes::Axes;
 use crate::drivers::Transport;
-use crate::machine::Machine;
-use crate::outputs::{self, Outputs};
+use crate::report::outputs;
+use crate::report::outputs::Outputs;
+use crate::scenario::axes::Axes;
+use crate::system::failure::Failure;
+use crate::system::machine::Machine;
 
-use crate::results::Results;
+use crate::report::results::Results;
 use crate::scenario::Template;
-use crate::terminal::{self, complain, print};
+use crate::system::terminal;
+use crate::system::terminal::{complain, print};
 
-pub(crate) use args::Run;
-pub(crate) use combine::combine;
 pub(crate) use place::Place;
 
-use allowance::Allowance;
-use interrupt::Interrupt;
 use live::Live;
+use live::allowance::Allowance;
+use live::interrupt::Interrupt;
 use matrix::Planned;
 use record::Record;
 use repetition::Task;
@@ -127,21 +120,21 @@ pub(crate) async fn measure(request: &Request) -> Result<Results, Failure> {
 struct Measuring<'a> {
     request: &'a Request,
     plan: Vec<Planned>,
-    certificates: setup::CertificatesByKind,
+    certificates: matrix::setup::CertificatesByKind,
     interrupt: Interrupt,
     machine: Machine,
 }
 
 impl<'a> Measuring<'a> {
     fn prepare(request: &'a Request) -> Result<Self, Failure> {
-        let axes = setup::axes(request)?;
+        let axes = matrix::setup::axes(request)?;
         let plan = matrix::plan(&request.template, &axes, &request.named)?;
-        setup::check_place(&request.place, &plan)?;
+        matrix::setup::check_place(&request.place, &plan)?;
         request.outputs.check()?;
         Ok(Self {
             request,
             plan,
-            certificates: setup::CertificatesByKind::default(),
+            certificates: matrix::setup::CertificatesByKind::default(),
             interrupt: Interrupt::listen()?,
             machine: Machine::detect(),
         })
@@ -241,9 +234,10 @@ impl<'a> Measuring<'a> {
         repetition: u32,
         started: Instant,
         live: &Live,
-    ) -> Result<measurement::Measured, Failure> {
+    ) -> Result<repetition::measurement::Measured, Failure> {
         let planned = self.plan.get(cell).ok_or("a cell that was never planned")?;
-        let transport = setup::transport(&self.request.transport, &planned.cell, &planned.scenario);
+        let transport =
+            matrix::setup::transport(&self.request.transport, &planned.cell, &planned.scenario);
         let task = Task {
             cell: &planned.cell,
             scenario: &planned.scenario,

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::interrupt::{INTERRUPTED, Interrupt};
+use super::Request;
 use super::live::Live;
+use super::live::interrupt::{INTERRUPTED, Interrupt};
 use super::matrix::Planned;
-use super::measurement::Measured;
-use super::waits::is_open_loop;
-use super::{Request, setup};
-use crate::Failure;
-use crate::machine::Machine;
-use crate::results::{About, CellResult, FORMAT, Results};
+use super::matrix::setup;
+use super::matrix::waits::is_open_loop;
+use super::repetition::measurement::Measured;
+use crate::report::results::{About, CellResult, FORMAT, Results};
+use crate::system::failure::Failure;
+use crate::system::machine::Machine;
 
 /// Failures that an open loop provokes on purpose, so that they are no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];

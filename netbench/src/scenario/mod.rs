@@ -6,30 +6,22 @@
 //!  s2n-netbench's file ─► seed ─────────────────────┘
 //! ```
 
-mod bundled;
-mod bytes;
-mod checkpoints;
-pub(crate) mod listing;
-mod locate;
+pub(crate) mod axes;
 mod model;
-mod op;
-mod params;
 mod problem;
 mod rules;
-mod schema;
-mod search;
 mod seed;
-mod streams;
 mod template;
 #[cfg(test)]
 mod tests;
-mod text;
-mod validate;
+pub(crate) mod units;
 
-pub(crate) use bundled::bundled;
+pub(crate) use model::op::*;
+pub(crate) use model::pattern;
 pub(crate) use model::*;
-pub(crate) use op::*;
 pub(crate) use template::Template;
+pub(crate) use template::bundled::bundled;
+pub(crate) use template::listing;
 
 /// Version of the format that this netbench reads and writes.
 pub(crate) const FORMAT: u32 = 1;

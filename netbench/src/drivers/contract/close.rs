@@ -1,7 +1,7 @@
 //! The end of a connection.
 
 use super::*;
-use crate::outcome::Kind;
+use crate::system::outcome::Kind;
 
 #[test]
 fn code_0_is_a_clean_end_at_both_ends() {

@@ -4,8 +4,8 @@ use super::*;
 use hybriq::{Backend, Profile, tls::Suite};
 use std::collections::BTreeMap;
 
-use crate::axes::{Axes, Certificate, Named, Resumption, Stack};
-use crate::outcome::Kind;
+use crate::scenario::axes::{Axes, Certificate, Named, Resumption, Stack};
+use crate::system::outcome::Kind;
 
 const CERTIFICATES: [Certificate; 7] = [
     Certificate::EcdsaP256,

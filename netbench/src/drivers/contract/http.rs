@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::axes::Stack;
 use crate::drivers::{Driver as _, Streams, program::Program};
-use crate::os;
-use crate::outcome::Kind;
 use crate::scenario::Fetch;
+use crate::scenario::axes::Stack;
+use crate::system::os;
+use crate::system::outcome::Kind;
 
 fn over_http() -> Transport {
     Transport {

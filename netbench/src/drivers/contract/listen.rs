@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use super::*;
 use crate::drivers::Answer;
-use crate::outcome::Kind;
+use crate::system::outcome::Kind;
 
 #[test]
 fn a_port_in_use_is_told_in_one_line_that_names_it() {

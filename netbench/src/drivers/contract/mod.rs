@@ -16,9 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Connection, Connector, Listener, Reader, Role, Setup, Transport, Writer, driver};
-use crate::axes::{Cell, Stack};
-use crate::certificates;
-use crate::outcome::Failed;
+use crate::handshake::certificates;
+use crate::scenario::axes::{Cell, Stack};
+use crate::system::outcome::Failed;
 
 /// Timeout, longer than any test takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -90,7 +90,7 @@ fn every_pair_with<F: Future<Output = ()>>(
     assert!(checked > 0, "nobody can do {cell:?}");
 }
 
-fn can(cell: &Cell) -> Result<(), crate::Failure> {
+fn can(cell: &Cell) -> Result<(), crate::system::failure::Failure> {
     driver(cell.driver)?.check(Role::Server, cell)?;
     driver(cell.client)?.check(Role::Client, cell)
 }

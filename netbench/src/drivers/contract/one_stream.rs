@@ -2,9 +2,9 @@
 //! streams ignore this setting.
 
 use super::*;
-use crate::axes::{Resumption, Stack};
 use crate::drivers::Streams;
-use crate::outcome::Kind;
+use crate::scenario::axes::{Resumption, Stack};
+use crate::system::outcome::Kind;
 
 fn one() -> Transport {
     Transport {

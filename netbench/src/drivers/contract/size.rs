@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::axes::Stack;
+use crate::scenario::axes::Stack;
 
 /// Maximum number of lines in the main file of a driver. The aim is 200; s2n-quic has 203.
 const DRIVER: usize = 205;

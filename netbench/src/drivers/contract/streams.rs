@@ -3,7 +3,7 @@
 use std::cell::Cell as Shared;
 
 use super::*;
-use crate::outcome::Kind;
+use crate::system::outcome::Kind;
 
 const LONG: usize = 1 << 20;
 
@@ -204,7 +204,7 @@ fn a_writer_that_is_dropped_is_no_end() {
 fn datagrams_come_back_from_who_echoes_them() {
     every_pair(&Cell::default(), |mut ends| async move {
         let (client, server) = ends.connect().await;
-        if ends.setup.cell.client == crate::axes::Stack::TcpTls {
+        if ends.setup.cell.client == crate::scenario::axes::Stack::TcpTls {
             let failed = client.send_datagram(Bytes::new()).await.unwrap_err();
             println!("left out: {}", failed.detail);
             return;

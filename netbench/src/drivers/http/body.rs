@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::pattern;
+use crate::scenario::pattern;
 
 /// A body of this many bytes of the [`pattern`].
 #[derive(Clone, Debug, Default)]

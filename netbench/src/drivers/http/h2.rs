@@ -14,8 +14,8 @@ use tokio::task::spawn_local;
 use super::body::Pattern;
 use super::{Come, Fetching, asked, check, not_found, request};
 use crate::drivers::Answer;
-use crate::outcome::Failed;
 use crate::scenario::Fetch;
+use crate::system::outcome::Failed;
 
 /// Runs the tasks of hyper on this thread.
 #[derive(Clone)]

@@ -15,9 +15,9 @@ use bytes::Buf;
 use tokio::sync::{Mutex, oneshot};
 
 use super::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
-use crate::outcome::{Failed, Kind};
-use crate::pattern;
 use crate::scenario::Fetch;
+use crate::scenario::pattern;
+use crate::system::outcome::{Failed, Kind};
 
 /// Makes requests on a connection.
 pub(super) trait Fetching {

@@ -19,7 +19,7 @@ use super::super::{
     Accepting, Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer,
     failures, yield_until,
 };
-use crate::outcome::{Failed, Kind};
+use crate::system::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {

@@ -17,11 +17,11 @@ use tower_service::Service;
 use super::connection::{Opened, failed_to_connect};
 use super::http3::Client;
 use super::traffic;
-use crate::Failure;
 use crate::drivers::http::body::Pattern;
 use crate::drivers::http::{Come, Http, asked, not_found};
 use crate::drivers::{Accepting, Answer, Connection, Listener, Traffic};
-use crate::outcome::Failed;
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 
 /// Makes a connection that carries HTTP/3.
 pub(super) async fn connect(connecting: hybriq::Connecting) -> Result<Rc<dyn Connection>, Failed> {

@@ -22,8 +22,8 @@ use tokio::task::{AbortHandle, spawn_local};
 use super::connection::ended;
 use crate::drivers::Answer;
 use crate::drivers::http::{Come, Fetching, body::Pattern, check, request};
-use crate::outcome::Failed;
 use crate::scenario::Fetch;
+use crate::system::outcome::Failed;
 
 /// Capacity of a dynamic table of QPACK in bytes, and responses that may wait for its entries: those of the
 /// clients of hybriq-http.

@@ -15,7 +15,9 @@ use super::{
     Accepting, Answer, Attempt, Connection, Connector, Driver, Handover, Listener, Role, Setup,
     Streams, Traffic, Transport, udp::any_port,
 };
-use crate::{Failure, axes::Cell, outcome::Failed};
+use crate::scenario::axes::Cell;
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use connection::Opened;
 
 pub(super) struct Hybriq;

@@ -4,8 +4,8 @@ use hybriq::tls::{ClientAuth, Suite};
 use hybriq::{Backend, ClientConfig, Group, Identity, KeyExchange, ServerConfig, Trust};
 
 use super::super::{Role, Setup, first_share};
-use crate::Failure;
-use crate::axes::{Cell, Certificate, Resumption};
+use crate::scenario::axes::{Cell, Certificate, Resumption};
+use crate::system::failure::Failure;
 
 /// Checks that hybriq can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {

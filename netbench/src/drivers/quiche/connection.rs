@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::stream::{given_up, over, unless_clean};
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
-use crate::outcome::{self, Failed};
 use crate::stacks::quiche::{Kind, Line, Receiver, Sender};
+use crate::system::outcome;
+use crate::system::outcome::Failed;
 
 /// Value of BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;

@@ -10,10 +10,11 @@ use std::rc::Rc;
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, udp,
 };
-use crate::axes::{Cell, Resumption};
-use crate::outcome::Failed;
+use crate::scenario::axes::{Cell, Resumption};
+use crate::stacks;
 use crate::stacks::quiche::{Admission, Endpoint};
-use crate::{Failure, stacks};
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use connection::{Opened, Tickets};
 
 pub(super) struct Quiche;

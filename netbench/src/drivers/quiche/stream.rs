@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::drivers::{Reader, Writer, failures};
-use crate::outcome::{Failed, Kind};
 use crate::stacks::quiche::{Ended, Receiver, Sender, StreamError};
+use crate::system::outcome::{Failed, Kind};
 
 impl Writer for Sender {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {

@@ -3,9 +3,10 @@
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
-use crate::axes::{Cell, Certificate};
 use crate::drivers::Role;
-use crate::{Failure, stacks};
+use crate::scenario::axes::{Cell, Certificate};
+use crate::stacks;
+use crate::system::failure::Failure;
 
 /// Checks that quiche can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {

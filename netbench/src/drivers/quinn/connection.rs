@@ -19,8 +19,8 @@ use super::super::{
     Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer, failures,
     yield_until,
 };
-use crate::outcome::{Failed, Kind};
 use crate::stacks;
+use crate::system::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {

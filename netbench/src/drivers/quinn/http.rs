@@ -16,8 +16,8 @@ use crate::drivers::http::{
     Come, Fetching, Http, Serving, asked, body::Pattern, check, date::date, not_found, request,
 };
 use crate::drivers::{Answer, Connection, Handover};
-use crate::outcome::Failed;
 use crate::scenario::Fetch;
+use crate::system::outcome::Failed;
 
 /// Accepts a connection, and answers its requests.
 pub(super) async fn accept(

@@ -15,9 +15,10 @@ use super::{
     Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Streams,
     Traffic, Transport, rustls_config, udp,
 };
-use crate::axes::Cell;
-use crate::outcome::Failed;
-use crate::{Failure, stacks};
+use crate::scenario::axes::Cell;
+use crate::stacks;
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use connection::{Opened, ended};
 use hybriq::Backend;
 use socket::Counting;

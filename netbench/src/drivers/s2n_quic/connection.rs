@@ -17,8 +17,8 @@ use super::super::{
     Answer, Connection, Halves, Negotiated, Reader, Stats, Writer, failures, yield_until,
 };
 use super::events::Counts;
-use crate::outcome::{Failed, Kind};
 use crate::stacks;
+use crate::system::outcome::{Failed, Kind};
 
 /// A connection whose handshake is complete.
 pub(super) struct Opened {

@@ -16,9 +16,10 @@ use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic,
     rustls_config, udp,
 };
-use crate::axes::Cell;
-use crate::outcome::Failed;
-use crate::{Failure, stacks};
+use crate::scenario::axes::Cell;
+use crate::stacks;
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use connection::{Opened, ended};
 use events::{Endpoint, Observer};
 use hybriq::Backend;

@@ -4,8 +4,9 @@ use hybriq::{Backend, Group};
 use s2n_quic::provider::tls::s2n_tls::Server;
 
 use super::super::{Role, Setup, rustls_config};
-use crate::axes::{Cell, Certificate, Resumption};
-use crate::{Failure, stacks};
+use crate::scenario::axes::{Cell, Certificate, Resumption};
+use crate::stacks;
+use crate::system::failure::Failure;
 
 /// Checks that s2n-quic can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {

@@ -37,9 +37,9 @@ use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Streams, Traffic,
     Transport, rustls_config,
 };
-use crate::Failure;
-use crate::axes::{Cell, Resumption};
-use crate::outcome::Failed;
+use crate::scenario::axes::{Cell, Resumption};
+use crate::system::failure::Failure;
+use crate::system::outcome::Failed;
 use hybriq::Backend;
 
 const NO_DATAGRAMS: &str = "TCP has no datagrams; use a driver of QUIC for them";

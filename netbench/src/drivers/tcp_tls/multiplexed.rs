@@ -18,7 +18,7 @@ use super::pump::Pump;
 use super::session::Session;
 use super::stream::{self, BIDI, State, Stream, UNI};
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
-use crate::outcome::Failed;
+use crate::system::outcome::Failed;
 
 pub(super) struct Multiplexed {
     session: Session,

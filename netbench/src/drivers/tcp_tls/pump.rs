@@ -12,7 +12,7 @@ use super::session::failure;
 use super::shared::Shared;
 use super::stream::{self, BIDI, CLOSE, State, Stream, UNI};
 use crate::drivers::Role;
-use crate::outcome::{Failed, Kind};
+use crate::system::outcome::{Failed, Kind};
 
 /// Maximum number of streams at once; the scenario decides.
 const STREAMS: usize = 1 << 20;

@@ -11,7 +11,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use super::session::{Session, failure};
 use super::shared::Shared;
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
-use crate::outcome::{Failed, Kind};
+use crate::system::outcome::{Failed, Kind};
 
 /// Maximum number of bytes read at once: two records.
 const CHUNK: usize = 32 * 1024;

@@ -13,7 +13,7 @@ use super::socket::{Counters, Socket};
 use super::tls::{self, Tls};
 use crate::drivers::rustls_watch::{Begun, Watch};
 use crate::drivers::{Negotiated, Stats, rustls_config};
-use crate::outcome::{Failed, Kind};
+use crate::system::outcome::{Failed, Kind};
 
 /// Watch that observes a client's tickets and signatures.
 type Watched = (Arc<Watch>, Begun);

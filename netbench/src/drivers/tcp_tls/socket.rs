@@ -13,10 +13,11 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket as Plain, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::Failure;
 use crate::drivers::{Stats, Traffic, Transport};
-use crate::os::{self, TcpCounts};
 use crate::stacks::wakers::Wakers;
+use crate::system::failure::Failure;
+use crate::system::os;
+use crate::system::os::TcpCounts;
 
 /// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 4096;

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio_util::compat::Compat;
 
 use crate::drivers::{Reader, Writer};
-use crate::outcome::{Failed, Kind};
 use crate::stacks::wakers::Wakers;
+use crate::system::outcome::{Failed, Kind};
 
 /// A stream of yamux.
 pub(super) type Stream = Compat<yamux::Stream>;

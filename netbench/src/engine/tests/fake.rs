@@ -12,13 +12,13 @@ use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::Failure;
-use crate::axes::{Cell as Axis, Resumption};
 use crate::drivers::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Negotiated, Reader, Role, Setup,
     Stats, Traffic, Writer,
 };
-use crate::outcome::{Failed, Kind};
+use crate::scenario::axes::{Cell as Axis, Resumption};
+use crate::system::failure::Failure;
+use crate::system::outcome::{Failed, Kind};
 
 /// Outcome of a handshake.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! Tests with this project's stack over real sockets.
 
 use super::{Played, on_this_thread, play, scenario, setup};
-use crate::axes::{Cell, Resumption};
+use crate::drivers;
 use crate::drivers::Setup;
-use crate::{certificates, drivers};
+use crate::handshake::certificates;
+use crate::scenario::axes::{Cell, Resumption};
 
 fn real(cell: Cell) -> Setup {
     Setup {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::fake::{Fake, Handshake, Network};
 use super::{is_about, on_virtual_time, play, play_over, scenario, setup};
-use crate::axes::{Cell as Axis, Resumption};
-use crate::outcome::Kind;
+use crate::scenario::axes::{Cell as Axis, Resumption};
+use crate::system::outcome::Kind;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -230,7 +230,7 @@ fn samples_add_up_to_totals_and_progress_is_told() {
     });
     let (played, _) = play_over(handshake, "{}", ops);
     let samples = &played.client.samples;
-    let sum = |of: fn(&crate::results::Sample) -> u64| samples.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&crate::report::results::Sample) -> u64| samples.iter().map(of).sum::<u64>();
     assert_eq!(sum(|sample| sample.connections), 1000);
     assert_eq!(sum(|sample| sample.failures), 20);
     assert_eq!(sum(|sample| sample.requests), 980);

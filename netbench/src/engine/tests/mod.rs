@@ -19,9 +19,9 @@ use super::{
     ClientSpec, FromClient, FromServer, Progress, ServerReport, ServerSpec, ToClient, ToServer,
     server,
 };
-use crate::axes::Cell;
 use crate::drivers::{Certificates, Driver, Setup, Transport};
-use crate::results::{KindResult, Repetition};
+use crate::report::results::{KindResult, Repetition};
+use crate::scenario::axes::Cell;
 use crate::scenario::{Scenario, Template};
 
 /// Outcome of a played scenario.

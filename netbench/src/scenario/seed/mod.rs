@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use self::connection::{End, Role, Side};
 use super::{ClientOp, Connect, OnError, Phases, Scenario, Transport, problem};
-use crate::axes::Axes;
+use crate::scenario::axes::Axes;
 
 /// Maximum duration of a connection, which that format does not limit.
 const TIMEOUT: Duration = Duration::from_hours(1);

@@ -60,7 +60,7 @@ fn the_docs_name_every_operation_key_and_bundled_scenario() {
     for name in bundled() {
         assert!(DOCS.contains(&format!("`{name}`")), "{name}");
     }
-    for axis in crate::axes::NAMES {
+    for axis in crate::scenario::axes::NAMES {
         assert!(DOCS.contains(&format!("`{axis}`")), "{axis}");
     }
     let schema: Value =

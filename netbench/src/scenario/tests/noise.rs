@@ -71,7 +71,7 @@ proptest! {
     fn any_part_of_a_bundled_scenario_may_be_anything(
         scenario in 0..11_usize, number in 0..150_usize, instead in value()
     ) {
-        let mut document = serde_json::from_str(super::super::bundled::ALL[scenario].1).unwrap();
+        let mut document = serde_json::from_str(super::super::template::bundled::ALL[scenario].1).unwrap();
         place(&mut document, &mut number.clone(), &instead);
         refused_in_one_line(&document.to_string());
     }
@@ -86,9 +86,9 @@ proptest! {
 
     #[test]
     fn any_value_of_an_axis_is_read_or_refused(axis in "[a-z_-]{1,12}", text in "\\PC{0,20}") {
-        let mut axes = crate::axes::Axes::default();
+        let mut axes = crate::scenario::axes::Axes::default();
         let _ = axes.set(&axis, &text);
-        for axis in crate::axes::NAMES {
+        for axis in crate::scenario::axes::NAMES {
             let _ = axes.set(axis, &text);
         }
     }

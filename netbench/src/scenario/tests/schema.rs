@@ -15,7 +15,7 @@ pub(super) fn validator() -> jsonschema::Validator {
 #[test]
 fn every_bundled_scenario_follows_the_schema_resolved_or_not() {
     let schema = validator();
-    for (name, text) in super::super::bundled::ALL {
+    for (name, text) in super::super::template::bundled::ALL {
         let file: Value = serde_json::from_str(text).unwrap();
         schema
             .validate(&file)

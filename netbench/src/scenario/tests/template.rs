@@ -106,7 +106,7 @@ fn an_unknown_scenario_or_parameter_is_told_with_those_there_are() {
         "connect: unknown parameter `conections`; did you mean `connections`? valid: \
          concurrency, connections, rate, warm_up"
     );
-    let mut axes = crate::axes::Axes::default();
+    let mut axes = crate::scenario::axes::Axes::default();
     axes.set("grupo", "1").unwrap();
     let unknown = template.check_axes(&axes).unwrap_err().to_string();
     assert!(unknown.contains("did you mean `group`?"), "{unknown}");

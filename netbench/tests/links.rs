@@ -1,7 +1,10 @@
-//! `netbench run links`: that the instrument measures, not how fast anything is.
+//! `netbench run links`: that the instrument measures, not how fast anything is. And all commands that the pages name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::PathBuf;
+#[path = "../../examples/tests/readme/commands.rs"]
+mod commands;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -17,6 +20,13 @@ fn number(value: &Value) -> f64 {
     value
         .as_f64()
         .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn it_knows_the_commands_that_the_pages_name() {
+    let path = Path::new(env!("CARGO_BIN_EXE_netbench"));
+    let checked = commands::check_program("netbench", path);
+    assert!(checked > 30, "{checked} commands");
 }
 
 #[test]

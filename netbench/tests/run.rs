@@ -1,9 +1,6 @@
 //! The whole instrument: small runs, and what it says about bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../examples/tests/readme/commands.rs"]
-mod commands;
-
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -61,13 +58,6 @@ fn number(value: &Value) -> f64 {
 
 fn median(cell: &Value, figure: &str) -> f64 {
     number(&cell["summary"][figure]["median"])
-}
-
-#[test]
-fn it_knows_the_commands_that_the_pages_name() {
-    let path = std::path::Path::new(env!("CARGO_BIN_EXE_netbench"));
-    let checked = commands::check_program("netbench", path);
-    assert!(checked > 30, "{checked} commands");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The pages name methods, settings, metrics and files that exist.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -86,6 +86,22 @@ fn pages() -> Vec<(String, String)> {
     paths.iter().map(page).collect()
 }
 
+/// Returns the words of a text, one after another.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|it: char| !it.is_alphanumeric() && it != '_')
+}
+
+/// Returns true if a source has methods, variants or fields of a type.
+fn is_of(source: &str, owner: &str) -> bool {
+    let starts = ["impl", "pub enum", "pub struct", "pub trait", "for"];
+    let is_its = |what| source.contains(&format!("{what} {owner} "));
+    starts.into_iter().any(is_its)
+        // The handles of connections have a type parameter.
+        || source.contains(&format!("> {owner}<"))
+        || source.contains(&format!("{owner}<S"))
+        || source.contains(&format!("{owner}: "))
+}
+
 #[test]
 fn every_method_and_variant_on_the_pages_exists() {
     let mut sources = Vec::new();
@@ -100,14 +116,16 @@ fn every_method_and_variant_on_the_pages_exists() {
     ] {
         collect(&root().join(folder), &mut sources);
     }
-    let declared = |name: &str| {
-        let kinds = ["struct", "enum", "trait"].map(|kind| format!("pub {kind} {name}"));
-        let is_end = |rest: &str| !rest.starts_with(|it: char| it.is_alphanumeric() || it == '_');
-        let is_in = |source: &String, start: &String| source.split(start).skip(1).any(is_end);
-        sources
-            .iter()
-            .any(|it| kinds.iter().any(|start| is_in(it, start)))
-    };
+    let words: Vec<HashSet<_>> = sources.iter().map(|it| words_of(it).collect()).collect();
+    let mut declared = HashSet::new();
+    for source in &sources {
+        for kind in ["pub struct ", "pub enum ", "pub trait "] {
+            let names = source.split(kind).skip(1);
+            declared.extend(names.filter_map(|rest| words_of(rest).next()));
+        }
+    }
+    // What belongs to a type: the sources that implement it, and the macros that write setters into them.
+    let mut owners: HashMap<String, Vec<&str>> = HashMap::new();
     let (mut seen, mut wrong) = (0, Vec::new());
     for (page, text) in pages() {
         for name in code(&text) {
@@ -118,22 +136,18 @@ fn every_method_and_variant_on_the_pages_exists() {
                 continue;
             };
             // Names of other libraries are not for us to check.
-            if !is_name(owner) || !is_name(member) || !declared(owner) {
+            if !is_name(owner) || !is_name(member) || !declared.contains(owner) {
                 continue;
             }
-            let of_owner = |source: &&String| {
-                let starts = ["impl", "pub enum", "pub struct", "pub trait", "for"];
-                // The handles of connections have a type parameter.
-                let is_its = |what| source.contains(&format!("{what} {owner} "));
-                starts.into_iter().any(is_its)
-                    || source.contains(&format!("> {owner}<"))
-                    || source.contains(&format!("{owner}<S"))
-                    || source.contains(&format!("{owner}: "))
-            };
-            let mut of_it = Vec::new();
-            for source in sources.iter().filter(of_owner) {
-                with_macros(source, &sources, &mut of_it);
-            }
+            let of_it = owners.entry(owner.to_owned()).or_insert_with(|| {
+                let mut found = Vec::new();
+                let with_words = sources.iter().zip(&words);
+                let own = with_words.filter(|(_, words)| words.contains(owner));
+                for (source, _) in own.filter(|(source, _)| is_of(source, owner)) {
+                    with_macros(source, &sources, &mut found);
+                }
+                found
+            });
             let has = |source: &&str| {
                 let function = ["(", "<"].map(|end| format!("fn {member}{end}"));
                 let variant = [",", "(", " {"].map(|end| format!("    {member}{end}"));

@@ -150,6 +150,7 @@ fn every_path_exists() {
 /// A package of the workspace.
 struct Package {
     folder: PathBuf,
+    manifest: String,
     features: BTreeSet<String>,
 }
 
@@ -177,8 +178,12 @@ fn packages() -> BTreeMap<String, Package> {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let name = manifest.split("\nname = \"").nth(1).unwrap();
         let name = name.split('"').next().unwrap().to_owned();
-        let features = features(&manifest);
-        (name, Package { folder, features })
+        let package = Package {
+            features: features(&manifest),
+            manifest,
+            folder,
+        };
+        (name, package)
     };
     folders.map(package).collect()
 }
@@ -211,7 +216,12 @@ fn faults(words: &[String], packages: &BTreeMap<String, Package>) -> Vec<String>
     let Some(name) = after("-p") else {
         return faults;
     };
-    let Some(Package { folder, features }) = packages.get(name) else {
+    let Some(Package {
+        folder,
+        manifest,
+        features,
+    }) = packages.get(name)
+    else {
         return vec![format!("no package {name}")];
     };
     for (flag, place) in [
@@ -221,7 +231,8 @@ fn faults(words: &[String], packages: &BTreeMap<String, Package>) -> Vec<String>
     ] {
         let Some(target) = after(flag) else { continue };
         let place = folder.join(place).join(target);
-        if !place.exists() && !place.with_extension("rs").exists() {
+        let is_named = manifest.contains(&format!("name = \"{target}\""));
+        if !place.exists() && !place.with_extension("rs").exists() && !is_named {
             faults.push(format!("no {flag} {target}"));
         }
     }
@@ -353,7 +364,13 @@ fn every_feature_that_is_named_exists() {
 
 #[test]
 fn the_documentation_of_the_libraries_lists_their_features() {
-    for (name, Package { folder, .. }) in packages() {
+    for (
+        name,
+        Package {
+            folder, manifest, ..
+        },
+    ) in packages()
+    {
         let Ok(source) = fs::read_to_string(folder.join("src/lib.rs")) else {
             continue;
         };
@@ -364,7 +381,6 @@ fn the_documentation_of_the_libraries_lists_their_features() {
             );
             continue;
         };
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let manifest = manifest.replace("optional = true", "");
         let mut features = features(&manifest);
         features.remove("default");

@@ -322,7 +322,7 @@ async fn any_configuration_of_rustls_serves_with_certificates_alpn_and_key_log()
     let tls = QuicServerConfig::try_from(tls).unwrap();
     let server = Endpoint::server(ServerConfig::with_crypto(Arc::new(tls)), ANY).unwrap();
 
-    let mut tls = rustls::ClientConfig::builder_with_provider(crypto)
+    let mut tls = rustls::ClientConfig::builder_with_provider(crypto.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(identity.roots())
@@ -357,7 +357,11 @@ async fn any_configuration_of_rustls_serves_with_certificates_alpn_and_key_log()
     assert_eq!(keys[0], keys[1]);
 
     // Without a certificate, the server refuses.
-    let anonymous = identity.client();
+    let mut tls = identity.rustls_client(CryptoProvider::clone(&crypto));
+    tls.alpn_protocols = vec![b"chat".to_vec()];
+    let mut anonymous = Endpoint::client(ANY).unwrap();
+    let tls = Arc::new(QuicClientConfig::try_from(tls).unwrap());
+    anonymous.set_default_client_config(ClientConfig::new(tls));
     let address = server.local_addr().unwrap();
     let (refused, _) = tokio::join!(
         async {
@@ -371,8 +375,8 @@ async fn any_configuration_of_rustls_serves_with_certificates_alpn_and_key_log()
     let ConnectionError::ConnectionClosed(close) = refused else {
         panic!("{refused:?}");
     };
-    // No application protocol in common.
-    assert_eq!(close.error_code, TransportErrorCode::crypto(120));
+    // certificate_required
+    assert_eq!(close.error_code, TransportErrorCode::crypto(116));
 }
 
 #[tokio::test]

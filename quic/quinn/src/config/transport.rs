@@ -90,6 +90,11 @@ impl TransportConfig {
         self.set(|it| it.datagram_size(value))
     }
 
+    /// Sets a size of datagrams that every path carries: the same as [`initial_mtu`](Self::initial_mtu) here.
+    pub fn min_mtu(&mut self, value: u16) -> &mut Self {
+        self.initial_mtu(value)
+    }
+
     /// Sets how larger datagram sizes are searched; `None` turns the search off. Default: on.
     pub fn mtu_discovery_config(&mut self, value: Option<MtuDiscoveryConfig>) -> &mut Self {
         self.discovers_mtu = value.is_some();

@@ -16,6 +16,7 @@ use std::{
     io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use hybriq::{Group, Identity, KeyExchange, Trust, error::ConfigError};
@@ -36,6 +37,38 @@ pub struct Server {
     /// created if it does not exist. Default: next to this program.
     #[arg(long)]
     pub ca: Option<PathBuf>,
+}
+
+/// The command line of a server for production.
+#[derive(Clone, Debug, clap::Parser)]
+pub struct Service {
+    /// Address to listen on, if systemd gives no sockets; port 0 selects a free port.
+    #[arg(long, default_value = "[::]:4433")]
+    pub listen: SocketAddr,
+    /// PEM file with the certificate chain.
+    #[arg(long)]
+    pub cert: PathBuf,
+    /// PEM file with the private key.
+    #[arg(long)]
+    pub key: PathBuf,
+    /// Seconds that clients have to finish after SIGTERM.
+    #[arg(long, default_value_t = 30)]
+    pub drain: u64,
+}
+
+impl Service {
+    /// Reads the certificate and the key.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn identity(&self) -> Result<Identity, ConfigError> {
+        Identity::from_pem_files(&self.cert, &self.key)
+    }
+
+    /// Returns the time that clients have to finish after SIGTERM.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain)
+    }
 }
 
 /// The command line of a client.

@@ -1,11 +1,15 @@
 //! Tests that every example runs and does what its documentation promises.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use common::{Running, next_line};
 
 const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
@@ -20,11 +24,9 @@ const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
 const FILE_TRANSFER: &str = env!("CARGO_BIN_EXE_file_transfer");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
-/// A running server example, killed when dropped.
+/// A running server example with a certificate of its own.
 struct Server {
-    process: Child,
-    lines: BufReader<ChildStdout>,
-    address: String,
+    running: Running,
     ca: PathBuf,
 }
 
@@ -40,49 +42,25 @@ impl Server {
     }
 
     fn launch_at(address: &str, program: &str, ca: PathBuf, args: &[&str]) -> Self {
-        let mut process = Command::new(program)
-            .args(["--listen", address, "--ca"])
-            .arg(&ca)
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        let first = next_line(&mut lines);
-        let address = first
-            .strip_prefix("listening on ")
-            .unwrap_or_else(|| panic!("the server said: {first}"))
-            .to_owned();
-        Self {
-            process,
-            lines,
-            address,
-            ca,
-        }
+        let mut command = Command::new(program);
+        command.args(["--listen", address, "--ca"]).arg(&ca);
+        let running = Running::run(command.args(args));
+        Self { running, ca }
+    }
+
+    fn address(&self) -> String {
+        self.running.address.to_string()
     }
 
     fn client(&self, program: &str, args: &[&str]) -> Output {
         Command::new(program)
-            .arg(&self.address)
+            .arg(self.address())
             .arg("--ca")
             .arg(&self.ca)
             .args(args)
             .output()
             .unwrap()
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    line.trim_end().to_owned()
 }
 
 fn file(name: &str) -> PathBuf {
@@ -150,8 +128,8 @@ fn the_second_request_leaves_before_the_handshake() {
         said,
         "no ticket yet: connected first\nhere you are\n0-RTT data: Accepted\nhere you are\n"
     );
-    assert_eq!(next_line(&mut server.lines), "GET (in time)");
-    assert_eq!(next_line(&mut server.lines), "GET early (early)");
+    assert_eq!(server.running.line(), "GET (in time)");
+    assert_eq!(server.running.line(), "GET early (early)");
 }
 
 #[test]
@@ -195,7 +173,7 @@ fn a_client_that_does_not_trust_the_server_says_so() {
     let server = Server::start(ECHO_SERVER, "stranger", &[]);
     let other = Server::start(ECHO_SERVER, "other", &[]);
     let output = Command::new(ECHO_CLIENT)
-        .arg(&server.address)
+        .arg(server.address())
         .arg("--ca")
         .arg(&other.ca)
         .output()
@@ -311,7 +289,7 @@ fn both_ends_tell_the_negotiated_group() {
     assert!(said.contains("hello retry    no\n"), "{said}");
     assert!(said.contains("client share   1216 B\n"), "{said}");
     assert!(said.contains("server share   1120 B\n"), "{said}");
-    let line = next_line(&mut server.lines);
+    let line = server.running.line();
     assert!(line.contains("X25519MLKEM768 (0x11ec, Hybrid)"), "{line}");
 }
 
@@ -321,7 +299,12 @@ fn a_classical_share_first_is_answered_by_a_hello_retry_request() {
     let said = stdout(&server.client(PQ_CLIENT, &["--groups", "X25519,X25519MLKEM768"]));
     assert!(said.contains("group          X25519MLKEM768"), "{said}");
     assert!(said.contains("hello retry    yes\n"), "{said}");
-    assert!(next_line(&mut server.lines).ends_with(", after a HelloRetryRequest"));
+    assert!(
+        server
+            .running
+            .line()
+            .ends_with(", after a HelloRetryRequest")
+    );
 }
 
 #[test]
@@ -329,7 +312,7 @@ fn a_server_that_requires_post_quantum_refuses_a_classical_client() {
     let mut server = Server::start(PQ_SERVER, "require", &["--require"]);
     let output = server.client(PQ_CLIENT, &["--groups", "X25519"]);
     assert!(complaint(&output).contains("key exchange"), "{output:?}");
-    assert!(next_line(&mut server.lines).contains("key exchange"));
+    assert!(server.running.line().contains("key exchange"));
     assert!(stdout(&server.client(PQ_CLIENT, &[])).contains("X25519MLKEM768"));
 }
 
@@ -348,7 +331,7 @@ fn a_server_that_goes_back_is_refused_by_later_runs_of_a_client_that_remembers()
         assert_eq!(mode & 0o077, 0, "nobody else may read it");
     }
     // A server is known by its name and port.
-    let (address, ca) = (server.address.clone(), server.ca.clone());
+    let (address, ca) = (server.address(), server.ca.clone());
     drop(server);
     let server = Server::launch_at(&address, PQ_SERVER, ca, &["--groups", "X25519"]);
     let before = fs::read(&known).unwrap();
@@ -443,7 +426,7 @@ fn a_folder_is_pushed_and_pulled_between_ends_that_know_each_other() {
         address,
         ca: PathBuf::new(),
     };
-    let remote = format!("{}/backup", server.address);
+    let remote = format!("{}/backup", server.address());
 
     let push = ["push", &at("source"), &remote, "--accept-new"];
     let refused = transfer("transfer/client", &push);
@@ -473,7 +456,7 @@ fn a_folder_is_pushed_and_pulled_between_ends_that_know_each_other() {
 
     // Another server took its place.
     let hosts = place.join("client/known_hosts");
-    fs::write(&hosts, format!("{} {key}\n", server.address)).unwrap();
+    fs::write(&hosts, format!("{} {key}\n", server.address())).unwrap();
     let refused = transfer("transfer/client", &["pull", &remote, &at("pulled")]);
     assert_eq!(refused.status.code(), Some(3));
     let text = String::from_utf8(refused.stderr).unwrap();

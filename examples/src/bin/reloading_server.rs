@@ -10,17 +10,17 @@
 //! Its sockets come from systemd where there are any; systemd is told when it is ready. The
 //! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
 
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{io, net::SocketAddr};
 
 use clap::Parser;
 use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
 use hybriq::{
-    Identity, ServerConfig,
+    ServerConfig,
     fleet::{FleetKeys, ListenFds, Placement, Tickets},
 };
 use hybriq_examples::health::{self, Health};
 use hybriq_examples::restart::{Restart, Successor};
-use hybriq_examples::{Failure, fleet::Fleet};
+use hybriq_examples::{Failure, Service, fleet::Fleet};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -30,18 +30,8 @@ const CUT_OFF: u64 = 1;
 /// Echoes what clients send; reads its certificate again on SIGHUP, and drains on SIGTERM.
 #[derive(Debug, clap::Parser)]
 struct Args {
-    /// Address to listen on, if systemd gives no sockets; port 0 selects a free port.
-    #[arg(long, default_value = "[::]:4433")]
-    listen: SocketAddr,
-    /// PEM file with the certificate chain.
-    #[arg(long)]
-    cert: PathBuf,
-    /// PEM file with the private key.
-    #[arg(long)]
-    key: PathBuf,
-    /// Seconds that connections have to finish after SIGTERM.
-    #[arg(long, default_value_t = 30)]
-    drain: u64,
+    #[command(flatten)]
+    service: Service,
     /// TCP address for health checks over HTTP: /live and /ready.
     #[arg(long)]
     health: Option<SocketAddr>,
@@ -98,14 +88,13 @@ async fn main() -> Result<(), Failure> {
             () = any(&mut terminate, &mut interrupt) => {}
         }
     }
-    println!("draining for at most {} s", args.drain);
+    println!("draining for at most {} s", args.service.drain);
     sd_notify::notify(&[NotifyState::Stopping])?;
     if let Some(ready) = &ready {
         ready.send_replace(Health::Draining);
     }
-    let deadline = Duration::from_secs(args.drain);
     tokio::select! {
-        left = server.drain(deadline, CUT_OFF, b"the server ends") => {
+        left = server.drain(args.service.drain(), CUT_OFF, b"the server ends") => {
             println!("drained: {left} connections were cut off");
         }
         () = any(&mut terminate, &mut interrupt) => {
@@ -127,8 +116,7 @@ async fn any(first: &mut Signal, second: &mut Signal) {
 
 /// Reads certificate and key, and checks that they can serve.
 fn config(args: &Args, tickets: &Tickets) -> Result<ServerConfig, Failure> {
-    let identity = Identity::from_pem_files(&args.cert, &args.key)?;
-    let config = ServerConfig::new(identity)
+    let config = ServerConfig::new(args.service.identity()?)
         .alpn(["echo"])
         .tickets(tickets.clone());
     config.check()?;
@@ -154,7 +142,7 @@ async fn bind(
     let builder = args.fleet.apply(builder, keys)?;
     let given = ListenFds::take()?.udp()?;
     if given.is_empty() {
-        return Ok(args.restart.bind(builder, args.listen).await?);
+        return Ok(args.restart.bind(builder, args.service.listen).await?);
     }
     // The unit says by the number of its sockets how many workers there are.
     Ok(builder.workers(given.workers()).bind_sockets(given)?)

@@ -1,15 +1,17 @@
 //! Tests that the examples of HTTP run and do what their documentation promises.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../common/mod.rs"]
+mod common;
+mod mixed;
 mod mutual_tls;
 mod reverse_proxy;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
+use common::Running as Server;
 use http::{Request, StatusCode, header::ORIGIN};
 use http_body_util::Full;
 use hybriq::{ClientConfig, Endpoint, Trust};
@@ -44,57 +46,13 @@ fn serving(program: &str, cert: &Path, key: &Path) -> Command {
     command
 }
 
-/// A running server, killed when dropped.
-struct Server {
-    process: Child,
-    lines: BufReader<ChildStdout>,
-    address: SocketAddr,
+/// Starts the web server with a certificate, its key and a folder.
+fn web_server([cert, key, files]: [&Path; 3]) -> Server {
+    Server::run(serving(SERVER, cert, key).arg("--files").arg(files))
 }
 
-impl Server {
-    fn start(args: &[&Path]) -> Self {
-        let [cert, key, files] = args else {
-            panic!("three paths are needed")
-        };
-        let mut command = serving(SERVER, cert, key);
-        Self::run(command.arg("--files").arg(files))
-    }
-
-    /// Starts a server, and reads its address.
-    fn run(command: &mut Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        let first = next_line(&mut lines);
-        let address = first.strip_prefix("listening on ");
-        let address = address.unwrap_or_else(|| panic!("the server said: {first}"));
-        Self {
-            process,
-            address: address.parse().unwrap(),
-            lines,
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-    }
-
-    fn line(&mut self) -> String {
-        next_line(&mut self.lines)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    line.trim_end().to_owned()
+fn signal(server: &Server, signal: Signal) {
+    kill_process(Pid::from_child(&server.process), signal).unwrap();
 }
 
 fn client(server: &Server, cert: &Path, http3: Http3) -> Client {
@@ -134,7 +92,7 @@ async fn a_web_server_tells_visitors_what_was_negotiated() {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     certify(&cert, &key);
     fs::write(folder.join("digits.txt"), "0123456789").unwrap();
-    let mut server = Server::start(&[&cert, &key, &folder]);
+    let mut server = web_server([&cert, &key, &folder]);
     for (http3, version) in [(Http3::Only, "HTTP/3.0"), (Http3::Off, "HTTP/2.0")] {
         let client = client(&server, &cert, http3);
         let (status, page) = ask(&client, &server, ("/", "", vec![])).await;
@@ -162,7 +120,7 @@ async fn a_web_server_tells_visitors_what_was_negotiated() {
     let (next, its_key) = (folder.join("next.pem"), folder.join("next.key"));
     certify(&next, &its_key);
     fs::copy(&its_key, &key).unwrap();
-    server.signal(Signal::HUP);
+    signal(&server, Signal::HUP);
     let line = server.line();
     assert!(
         line.starts_with("not reloaded, the old certificate stays"),
@@ -174,14 +132,14 @@ async fn a_web_server_tells_visitors_what_was_negotiated() {
     );
     server.line();
     fs::remove_file(&cert).unwrap();
-    server.signal(Signal::HUP);
+    signal(&server, Signal::HUP);
     let line = server.line();
     assert!(
         line.contains("cert.pem"),
         "an unreadable file is named: {line}"
     );
     fs::copy(&next, &cert).unwrap();
-    server.signal(Signal::HUP);
+    signal(&server, Signal::HUP);
     assert_eq!(server.line(), "reloaded");
     let new = client(&server, &next, Http3::Only);
     assert_eq!(
@@ -189,7 +147,7 @@ async fn a_web_server_tells_visitors_what_was_negotiated() {
         StatusCode::OK
     );
     server.line();
-    server.signal(Signal::TERM);
+    signal(&server, Signal::TERM);
     assert_eq!(server.line(), "draining for at most 5 s");
     assert!(server.process.wait().unwrap().success());
 }
@@ -258,7 +216,7 @@ async fn a_static_site_finds_its_new_certificate() {
         {}
     })
     .await;
-    server.signal(Signal::TERM);
+    signal(&server, Signal::TERM);
     assert!(server.process.wait().unwrap().success());
 }
 
@@ -313,7 +271,7 @@ async fn visitors_of_the_chat_hear_each_other() {
 
     second.send_datagram(Vec::new().into()).unwrap();
     assert_eq!(first.recv_datagram().await.unwrap().unwrap(), "Alan");
-    server.signal(Signal::INT);
+    signal(&server, Signal::INT);
     let closed = SessionError::Closed {
         code: 0,
         reason: "the server shuts down".to_owned(),

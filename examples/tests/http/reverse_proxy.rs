@@ -6,8 +6,9 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, Method, Request, StatusCode, Version, header::TRAILER};
 use http_body_util::{BodyExt as _, StreamBody};
-use hybriq_http::{Body, Client, Http3};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use hybriq::{ClientConfig, Endpoint, Trust};
+use hybriq_http::{Body, Client, Http3, masque::ProxyClient};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::pki_types::{
@@ -44,6 +45,9 @@ async fn upstream(cert: &Path, key: &Path) -> (SocketAddr, mpsc::UnboundedReceiv
                     let is_whole = text.ends_with("\r\n\r\n")
                         && (!text.contains("chunked") || text.contains("\r\n0\r\n"));
                     if is_whole {
+                        if text.contains("upgrade: websocket\r\n") {
+                            return echo(text.into_owned(), stream, tell).await;
+                        }
                         let answer = match text.split(' ').nth(1) {
                             Some("/silent") => &b""[..],
                             Some("/nonsense") => b"SSH-2.0\r\n\r\n",
@@ -59,6 +63,20 @@ async fn upstream(cert: &Path, key: &Path) -> (SocketAddr, mpsc::UnboundedReceiv
         }
     });
     (address, told)
+}
+
+/// Agrees to a WebSocket, and sends back what comes.
+async fn echo<S: AsyncRead + AsyncWrite>(
+    request: String,
+    stream: S,
+    tell: mpsc::UnboundedSender<String>,
+) {
+    tell.send(request).unwrap();
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let agreed = "HTTP/1.1 101 Yes\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n";
+    writer.write_all(agreed.as_bytes()).await.unwrap();
+    tokio::io::copy(&mut reader, &mut writer).await.unwrap();
+    writer.shutdown().await.unwrap();
 }
 
 /// Returns the names of the fields of a request of HTTP/1.1.
@@ -167,6 +185,43 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
         names(&request),
         ["forwarded", "host", "via", "x-kept"].into()
     );
+
+    // The test of quic/http has WebSockets over HTTP/2 and HTTP/3.
+    let mut stream = over_http1(server.address, &cert).await;
+    let request = format!(
+        "GET /socket HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade, forwarded\r\nupgrade: websocket\r\nsec-websocket-key: x\r\n\r\nping"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let request = told.recv().await.unwrap();
+    let expected = [
+        "connection",
+        "forwarded",
+        "host",
+        "sec-websocket-key",
+        "upgrade",
+        "via",
+    ];
+    assert_eq!(names(&request), expected.into());
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    assert!(
+        answer.contains("\r\nsec-websocket-accept: x\r\n"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("\r\n\r\nping"), "{answer}");
+
+    // The settings of HTTP/3 promise extended CONNECT, which is for WebSocket alone.
+    let config = ClientConfig::new().trust(Trust::roots_pem_file(&cert).unwrap());
+    let endpoint = Endpoint::client(config.alpn(["h3"])).unwrap();
+    let template = format!("https://{host}/{{target_host}}/{{target_port}}/");
+    let tunnels = ProxyClient::connect(&endpoint, template.parse().unwrap())
+        .await
+        .unwrap();
+    let refused = tunnels.connect_udp(&"127.0.0.1:1".parse().unwrap()).await;
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("501"), "{refused}");
 }
 
 async fn over_http1(address: SocketAddr, cert: &Path) -> TlsStream<TcpStream> {

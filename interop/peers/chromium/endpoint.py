@@ -12,16 +12,28 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 CASES = {
-    "handshake", "transfer", "http3", "retry", "multiconnect", "connectionmigration", "postquantum",
-    "postquantum-retry",
+    "handshake", "transfer", "http3", "webtransport", "retry", "multiconnect", "connectionmigration",
+    "postquantum", "postquantum-retry",
 }
 # It takes no list: what it offers is the server's to choose from, with a share of the first two.
 GROUPS = {"", "X25519MLKEM768", "X25519MLKEM768,secp256r1"}
 
 # A page of this machine, so that nothing but the files comes from the server.
 PAGE = """<!doctype html><meta charset="utf-8"><title>downloads</title><body><script>
+let session;
+async function ask(url) {
+  if (!BY_SESSION) return fetch(url);
+  const { host, pathname } = new URL(url);
+  session ??= new WebTransport(`https://${host}/webtransport`);
+  await session.ready;
+  const { readable, writable } = await session.createBidirectionalStream();
+  const writer = writable.getWriter();
+  await writer.write(new TextEncoder().encode(`GET ${pathname}\\r\\n`));
+  await writer.close();
+  return new Response(readable);
+}
 async function get([name, url]) {
-  const bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());
+  const bytes = new Uint8Array(await (await ask(url)).arrayBuffer());
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192)
     text += String.fromCharCode(...bytes.subarray(at, at + 8192));
@@ -75,6 +87,7 @@ def main():
         hosts.add(host)
         files.append((Path(parts.path).name, f"https://{host}{parts.path}"))
     page = PAGE.replace("FILES", json.dumps(files)).replace("ONE_BY_ONE", json.dumps(one_by_one))
+    page = page.replace("BY_SESSION", json.dumps(case == "webtransport"))
     key = public_key_hash(Path(os.environ["CERTS"]) / "cert.pem")
     with tempfile.TemporaryDirectory() as own:
         (Path(own) / "page.html").write_text(page)

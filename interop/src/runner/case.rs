@@ -25,6 +25,8 @@ pub enum TestCase {
     Http3,
     /// The same, one download after another, so that both ends can use their dynamic tables.
     Qpack,
+    /// Downloads over the bidirectional streams of one WebTransport session, each asked for as by HTTP/0.9.
+    WebTransport,
     /// The client updates the keys during the download.
     KeyUpdate,
     /// Version 1 becomes version 2 in the handshake (RFC 9368).
@@ -52,6 +54,7 @@ impl TestCase {
             "zerortt" => Self::ZeroRtt,
             "http3" => Self::Http3,
             "qpack" => Self::Qpack,
+            "webtransport" => Self::WebTransport,
             "keyupdate" => Self::KeyUpdate,
             "v2" => Self::V2,
             "connectionmigration" => Self::ConnectionMigration,

@@ -153,7 +153,9 @@ impl Task {
 
     /// Returns true if files are asked for by HTTP/3.
     fn by_http3(&self) -> bool {
-        self.params.only_http3 || matches!(self.case, TestCase::Http3 | TestCase::Qpack)
+        use TestCase::{Http3, Qpack, WebTransport};
+
+        self.params.only_http3 || matches!(self.case, Http3 | Qpack | WebTransport)
     }
 
     /// Returns the application protocol of the case.

@@ -21,7 +21,8 @@ impl Task {
         let (endpoint, transport) = self.sockets(self.transport(qlog.as_ref()))?;
         let config = self.server_config()?.transport(transport);
         if self.by_http3() {
-            http3::serve(endpoint, self.listen, config, &self.www, stopped()?).await?;
+            let (case, listen, www) = (self.case, self.listen, &self.www);
+            http3::serve(case, endpoint, listen, config, www, stopped()?).await?;
         } else {
             let endpoint = endpoint.server(config).bind(self.listen)?;
             println!("listening on {}", endpoint.local_address());

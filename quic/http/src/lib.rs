@@ -137,8 +137,8 @@ pub use body::{Body, BodyError};
 #[cfg(feature = "https-records")]
 pub use client::SystemRecords;
 pub use client::{
-    Client, ClientBuilder, ClientError, Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord,
-    InvalidProxy, OfferedHosts, Proxy, ProxyError, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, Forward, Http3, HttpsRecord, HttpsResolver,
+    InvalidHttpsRecord, InvalidProxy, OfferedHosts, Proxy, ProxyError, QuicError, ResponseFuture,
 };
 pub use hybriq_h3::{Code, Scope, TooLarge, Violation, qpack::Error as QpackError};
 pub use limits::{EarlyMethods, Limits};

@@ -15,20 +15,24 @@ use std::{
 use axum::{
     Extension, Router,
     body::Body,
-    extract::ws::{Message, WebSocket, WebSocketUpgrade},
+    extract::{
+        Request,
+        ws::{Message, WebSocket, WebSocketUpgrade},
+    },
     response::Response,
     routing::any,
 };
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::{Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version};
 use http_body_util::{BodyExt as _, Empty};
 use hybriq::{RecvStream, SendStream, tls::Side};
 use hybriq_h3::{Config, Connection, Received, Receiver, Settings};
-use hybriq_http::{Limits, Server, ServerBuilder, Upgrade, webtransport};
+use hybriq_http::{Client, Forward, Limits, Server, ServerBuilder, Upgrade, webtransport};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{
-    Certificate, Http3, Running, agreed, connect_tls, post, run, run_with, soon, upgrade,
+    Certificate, Http3, Running, agreed, client_config, connect_tls, post, run, run_with, soon,
+    upgrade,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_tungstenite::{
@@ -302,11 +306,36 @@ fn chat(stall_time: Duration) -> (Running, Arc<AtomicUsize>) {
 
 const VERSIONS: [Version; 3] = [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
 
+/// A proxy that passes everything on to a server.
+fn proxy(upstream: &Running) -> Running {
+    let builder = Client::builder().http3(hybriq_http::Http3::Off);
+    let builder = builder.resolve("localhost", [upstream.address()]);
+    let client = builder.build(client_config(&Certificate::shared()));
+    let (client, port) = (client.unwrap(), upstream.address().port());
+    let pass_on = async move |request: Request| -> Result<_, StatusCode> {
+        let mut forward = Forward::of(request)?;
+        let uri = forward.request_mut().uri_mut();
+        *uri = format!("https://localhost:{port}{}", uri.path())
+            .parse()
+            .unwrap();
+        let answer = forward.send(&client).await;
+        answer.map_err(|_| StatusCode::BAD_GATEWAY)
+    };
+    let router = Router::new().route("/echo", any(pass_on.clone()));
+    let router = router.route("/", any(pass_on));
+    let builder = Server::builder().extended_connect();
+    run_with(builder, Certificate::shared().config(), router)
+}
+
 #[tokio::test]
 async fn handlers_of_axum_serve_websockets_over_all_versions() {
     let (server, _) = chat(Duration::from_secs(60));
-    for version in VERSIONS {
-        let mut socket = websocket(version, &server).await;
+    let proxy = proxy(&server);
+    for (server, version) in [&server, &proxy]
+        .into_iter()
+        .flat_map(|server| VERSIONS.map(|version| (server, version)))
+    {
+        let mut socket = websocket(version, server).await;
         for text in ["one", "another"] {
             soon(socket.send(text.into())).await.unwrap();
             let message = soon(socket.next()).await.unwrap().unwrap();
@@ -364,21 +393,21 @@ async fn a_websocket_may_be_idle() {
     }
 }
 
-/// Returns the status of the response to a request for a WebSocket.
-async fn status(version: Version, server: &Running) -> StatusCode {
+/// Returns the status of the response to a request for a protocol.
+async fn status(version: Version, server: &Running, protocol: &'static str) -> StatusCode {
     if version == Version::HTTP_2 {
         let io = TokioIo::new(connect_tls(server.address(), "h2").await.unwrap());
         let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
         let (mut send, connection) = soon(shake).await.unwrap();
         tokio::spawn(connection);
         soon(send.ready()).await.unwrap();
-        let protocol = hyper::ext::Protocol::from_static("websocket");
+        let protocol = hyper::ext::Protocol::from_static(protocol);
         let request = http::Request::connect("https://localhost/echo").extension(protocol);
         let request = request.body(Empty::<Bytes>::new()).unwrap();
         return soon(send.send_request(request)).await.unwrap().status();
     }
     let client = Http3::connect(server.address()).await;
-    let (send, mut recv) = begin(&client, &connect("websocket", Coding::Plain), 100).await;
+    let (send, mut recv) = begin(&client, &connect(protocol, Coding::Plain), 100).await;
     let mut core = Connection::new(Side::Client, Config::new(Settings::new()));
     let mut receiver = Receiver::response(send.id(), &Method::CONNECT);
     loop {
@@ -401,11 +430,59 @@ async fn a_protocol_that_nobody_serves_gets_501() {
         run_with(builder, Certificate::shared().config(), router)
     };
     let server = serve(Server::builder().extended_connect());
-    for version in [Version::HTTP_2, Version::HTTP_3] {
-        let status = status(version, &server).await;
-        assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{version:?}");
+    // The server behind the proxy agrees with 200, not with 101.
+    let proxy = proxy(&server);
+    for server in [&server, &proxy] {
+        for version in [Version::HTTP_2, Version::HTTP_3] {
+            let status = status(version, server, "websocket").await;
+            assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{version:?}");
+        }
     }
     let server = serve(Server::builder().webtransport(webtransport::Limits::default()));
-    let status = status(Version::HTTP_3, &server).await;
+    let status = status(Version::HTTP_3, &server, "websocket").await;
     assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
+}
+
+/// Everything but WebSocket stays at the proxy: other protocols, and requests that have come far enough (RFC 9110
+/// §7.6.2).
+#[tokio::test]
+async fn a_proxy_passes_on_no_other_protocol_and_counts() {
+    let tell = async |method: Method, fields: HeaderMap| {
+        let left = fields.get("max-forwards").cloned();
+        let kept = ["upgrade", "connection", "x-hop", "te"].map(|name| fields.contains_key(name));
+        format!("{method} {left:?} {kept:?}")
+    };
+    let server = run(Router::new().route("/", any(tell)));
+    let proxy = proxy(&server);
+    let mut client = Http3::connect(proxy.address()).await;
+    for version in [Version::HTTP_2, Version::HTTP_3] {
+        let status = status(version, &proxy, "connect-udp").await;
+        assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{version:?}");
+    }
+    for (method, left, status, passed) in [
+        (Method::OPTIONS, "0", 200, None),
+        (Method::TRACE, "0", 501, None),
+        (Method::OPTIONS, "7", 200, Some("6")),
+        (Method::OPTIONS, "x", 200, Some("x")),
+        (Method::GET, "0", 200, Some("0")),
+    ] {
+        let mut request = post("/", "");
+        *request.method_mut() = method.clone();
+        let fields = request.headers_mut();
+        fields.insert("max-forwards", left.parse().unwrap());
+        let answer = client.ask(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{method} {left}");
+        let tell = |left| format!("{method} Some({left:?}) [false, false, false, false]");
+        let expected = passed.map(tell).unwrap_or_default();
+        assert_eq!(answer.body(), expected.as_bytes(), "{method} {left}");
+    }
+    // HTTP/2 in clear text would be out of the proxy's sight.
+    let mut stream = connect_tls(proxy.address(), "http/1.1").await.unwrap();
+    let head = "GET / HTTP/1.1\r\nhost: localhost\r\nupgrade: h2c\r\nx-hop: 1\r\n\
+        connection: upgrade, x-hop, host\r\n\r\n";
+    soon(stream.write_all(head.as_bytes())).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"GET None [false, false, false, false]") {
+        answer.push(soon(stream.read_u8()).await.unwrap());
+    }
 }

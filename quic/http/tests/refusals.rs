@@ -1,4 +1,4 @@
-//! What the log says about connections that are refused.
+//! What the log says about connections and requests that are refused, or should be.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
@@ -8,10 +8,11 @@ use std::{
     sync::{Arc, Mutex, Once, PoisonError},
 };
 
-use axum::Router;
-use hybriq_http::{Limits, Server};
+use axum::{Router, routing::any};
+use hybriq_http::{Limits, PostQuantum, Server};
 use hybriq_tls::{Backend, ConfigError, KeyExchange, Provider, ServerOptions, Session, Start};
-use support::{Certificate, ask_over_tcp, connect_tls, get, run_with};
+use support::{Certificate, Http3, ask_over_tcp, connect_tls, get, run, run_with};
+use tokio_rustls::rustls::NamedGroup;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -39,7 +40,10 @@ impl Subscriber for Log {
         *metadata.level() <= Level::INFO
     }
 
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let mut message = Message(String::new());
+        attributes.record(&mut message);
+        WARNINGS.lock().unwrap().push(message.0);
         span::Id::from_u64(1)
     }
 
@@ -136,4 +140,31 @@ async fn a_server_with_two_libraries_says_so_once() {
     server.handle.reload(config(true)).unwrap();
     assert_eq!(told(), 1);
     assert_eq!(warnings("QUIC uses another library for TLS").len(), 1);
+}
+
+#[tokio::test]
+async fn requests_over_classical_connections_are_warned_of() {
+    listen();
+    let router = Router::new().route("/", any(async || "served"));
+    let server = run(router.layer(PostQuantum::warn()));
+    let told = || warnings("requests without post-quantum key exchange");
+    let ask = async |groups| ask_over_tcp(server.address(), "h2", groups, get("/")).await;
+    ask(None).await.unwrap();
+    assert_eq!(told(), [""; 0]);
+    let classical = Some(&[NamedGroup::X25519][..]);
+    assert_eq!(ask(classical).await.unwrap().body(), "served");
+    let [told] = <[String; 1]>::try_from(told()).unwrap();
+    assert!(
+        told.contains("requests=1 ") && told.contains("tls=X25519"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn the_name_of_a_server_is_in_its_traces() {
+    listen();
+    let builder = Server::builder().name("of-this-test");
+    let server = run_with(builder, Certificate::shared().config(), Router::new());
+    let _client = Http3::connect(server.address()).await;
+    assert!(!warnings("endpoint=\"of-this-test\"").is_empty());
 }

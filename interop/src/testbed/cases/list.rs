@@ -40,7 +40,7 @@ const PLAIN: Case = Case {
 };
 
 /// All cases, in the order of the runner; those behind `crosstraffic` are our own.
-pub(super) const CASES: [Case; 64] = [
+pub(super) const CASES: [Case; 65] = [
     Case {
         name: "handshake",
         letters: "H",
@@ -125,6 +125,15 @@ pub(super) const CASES: [Case; 64] = [
         files: Files::Many(20, KIB),
         link: || lossy(per_mille(20)),
         check: verdict::qpack,
+        ..PLAIN
+    },
+    Case {
+        name: "webtransport",
+        letters: "WT",
+        client: "webtransport",
+        server: "webtransport",
+        files: Files::Many(20, 50 * KIB),
+        link: || lossy(per_mille(20)),
         ..PLAIN
     },
     Case {

@@ -298,6 +298,9 @@ impl ClientBuilder {
     /// An option cannot be used; the error names it.
     pub fn build(self, config: ClientConfig) -> Result<Client, ConfigError> {
         let tls = config.tcp(tcp::ALPN)?;
+        let tls = tls.config();
+        let mut http1 = (*tls).clone();
+        http1.alpn_protocols = vec![tcp::HTTP1.into()];
         let keep_alive = self.keep_alive;
         let config = config.alpn([hybriq_h3::ALPN]);
         let config = config.transport_options(|transport| transport.keep_alive(keep_alive));
@@ -311,7 +314,8 @@ impl ClientBuilder {
                 reserved: self.reserved,
             },
             tcp: tcp::Settings {
-                tls: TlsConnector::from(tls.config()),
+                tls: TlsConnector::from(tls),
+                http1: TlsConnector::from(Arc::new(http1)),
                 header_list: self.header_list,
                 idle_time: self.idle_timeout,
                 keep_alive: keep_alive.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),

@@ -28,6 +28,7 @@ pub use self::{
     builder::ClientBuilder,
     connections::{Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord, OfferedHosts},
     error::{ClientError, ProxyError, QuicError},
+    exchange::Forward,
     tcp::{InvalidProxy, Proxy},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};

@@ -1,8 +1,8 @@
 //! Fields: their sizes on the wire and in memory, and rules that hyper leaves to others. HTTP/3 keeps those by itself.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Version,
-    header::{CONNECTION, COOKIE, HOST, TE, TRANSFER_ENCODING, UPGRADE},
+    HeaderMap, HeaderValue, Request, Version,
+    header::{COOKIE, HOST},
     uri::Authority,
 };
 
@@ -113,21 +113,5 @@ pub(super) fn join_cookies(fields: &mut HeaderMap) {
     if let Ok(mut joined) = HeaderValue::try_from(joined) {
         joined.set_sensitive(is_sensitive);
         fields.insert(COOKIE, joined);
-    }
-}
-
-/// Removes the fields of a connection, which trailers and interim responses must not have (RFC 9110 §7.6.1).
-pub(super) fn remove_those_of_connection(fields: &mut HeaderMap) {
-    const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-    const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-    for name in [
-        CONNECTION,
-        TRANSFER_ENCODING,
-        UPGRADE,
-        TE,
-        KEEP_ALIVE,
-        PROXY_CONNECTION,
-    ] {
-        fields.remove(name);
     }
 }

@@ -11,10 +11,9 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode, Version};
 use pin_project_lite::pin_project;
-use tokio::time::Instant;
-use tower_layer::Layer;
 use tower_service::Service;
 
+use super::log_layer::{Entry, Line, log_layer};
 use crate::Peer;
 
 /// A [`tower`](https://docs.rs/tower) layer that calls a function for each request, when its response begins or when
@@ -46,7 +45,7 @@ pin_project! {
     pub struct LoggedFuture<U, F: Fn(&AccessEntry)> {
         #[pin]
         future: U,
-        line: Line<F>,
+        line: Line<AccessEntry, F>,
     }
 }
 
@@ -88,23 +87,9 @@ impl AccessEntry {
     }
 }
 
-/// A line of the log, which is written when this is dropped.
-struct Line<F: Fn(&AccessEntry)> {
-    entry: AccessEntry,
-    begun: Instant,
-    log: Arc<F>,
-}
-
-impl<F: Fn(&AccessEntry)> AccessLog<F> {
-    /// Returns a layer that calls the function for each request.
-    pub fn new(log: F) -> Self {
-        Self(Arc::new(log))
-    }
-}
-
-impl<F> Clone for AccessLog<F> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
+impl Entry for AccessEntry {
+    fn end(&mut self, time: Duration) {
+        self.time = time;
     }
 }
 
@@ -114,20 +99,11 @@ impl<U, F: Fn(&AccessEntry)> fmt::Debug for LoggedFuture<U, F> {
     }
 }
 
-impl<F> fmt::Debug for AccessLog<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessLog").finish_non_exhaustive()
-    }
-}
-
-impl<S, F> Layer<S> for AccessLog<F> {
-    type Service = Logged<S, F>;
-
-    fn layer(&self, service: S) -> Logged<S, F> {
-        let log = self.clone();
-        Logged { service, log }
-    }
-}
+log_layer!(
+    AccessLog(AccessEntry),
+    Logged,
+    "Returns a layer that calls the function for each request."
+);
 
 impl<S, F, Q, R> Service<Request<Q>> for Logged<S, F>
 where
@@ -143,11 +119,7 @@ where
     }
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let line = Line {
-            entry: AccessEntry::of(&request),
-            begun: Instant::now(),
-            log: self.log.0.clone(),
-        };
+        let line = Line::new(AccessEntry::of(&request), &self.log.0);
         let future = self.service.call(request);
         LoggedFuture { future, line }
     }
@@ -165,13 +137,6 @@ where
         let answer = ready!(this.future.poll(cx));
         this.line.entry.status = answer.as_ref().ok().map(Response::status);
         Poll::Ready(answer)
-    }
-}
-
-impl<F: Fn(&AccessEntry)> Drop for Line<F> {
-    fn drop(&mut self) {
-        self.entry.time = self.begun.elapsed();
-        (self.log)(&self.entry);
     }
 }
 

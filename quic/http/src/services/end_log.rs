@@ -13,11 +13,12 @@ use bytes::Buf;
 use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::Instant;
-use tower_layer::Layer;
 use tower_service::Service;
 
-use super::AccessEntry;
+use super::{
+    AccessEntry,
+    log_layer::{Entry, Line, log_layer},
+};
 
 /// A [`tower`](https://docs.rs/tower) layer that calls a function for each request when its response is over: bytes,
 /// time and outcome, for accounting and metrics. [`AccessLog`](crate::AccessLog) calls one when the response begins.
@@ -76,7 +77,7 @@ pin_project! {
     pub struct EndLoggedFuture<U, F: Fn(&EndEntry)> {
         #[pin]
         future: U,
-        line: Option<Line<F>>,
+        line: Option<Line<EndEntry, F>>,
     }
 }
 
@@ -85,29 +86,15 @@ pin_project! {
     pub struct EndLoggedBody<B, F: Fn(&EndEntry)> {
         #[pin]
         body: B,
-        line: Option<Line<F>>,
+        line: Option<Line<EndEntry, F>>,
         // Known length.
         length: Option<u64>,
     }
 }
 
-/// A line of the log, which is written when this is dropped.
-struct Line<F: Fn(&EndEntry)> {
-    entry: EndEntry,
-    begun: Instant,
-    log: Arc<F>,
-}
-
-impl<F: Fn(&EndEntry)> EndLog<F> {
-    /// Returns a layer that calls the function for each response that is over.
-    pub fn new(log: F) -> Self {
-        Self(Arc::new(log))
-    }
-}
-
-impl<F> Clone for EndLog<F> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
+impl Entry for EndEntry {
+    fn end(&mut self, time: Duration) {
+        self.time = time;
     }
 }
 
@@ -123,20 +110,11 @@ impl<B, F: Fn(&EndEntry)> fmt::Debug for EndLoggedBody<B, F> {
     }
 }
 
-impl<F> fmt::Debug for EndLog<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndLog").finish_non_exhaustive()
-    }
-}
-
-impl<S, F> Layer<S> for EndLog<F> {
-    type Service = EndLogged<S, F>;
-
-    fn layer(&self, service: S) -> EndLogged<S, F> {
-        let log = self.clone();
-        EndLogged { service, log }
-    }
-}
+log_layer!(
+    EndLog(EndEntry),
+    EndLogged,
+    "Returns a layer that calls the function for each response that is over."
+);
 
 impl<S, F, Q, R> Service<Request<Q>> for EndLogged<S, F>
 where
@@ -159,11 +137,7 @@ where
             time: Duration::ZERO,
             outcome: Outcome::Cancelled,
         };
-        let line = Line {
-            entry,
-            begun: Instant::now(),
-            log: self.log.0.clone(),
-        };
+        let line = Line::new(entry, &self.log.0);
         EndLoggedFuture {
             future: self.service.call(request),
             line: Some(line),
@@ -200,17 +174,18 @@ where
     }
 }
 
-fn set<F: Fn(&EndEntry)>(line: &mut Option<Line<F>>, outcome: Option<Outcome>) {
+fn set<F: Fn(&EndEntry)>(line: &mut Option<Line<EndEntry, F>>, outcome: Option<Outcome>) {
     if let Some((line, outcome)) = line.as_mut().zip(outcome) {
         line.entry.outcome = outcome;
     }
 }
 
-impl<F: Fn(&EndEntry)> Line<F> {
+impl<F: Fn(&EndEntry)> Line<EndEntry, F> {
     /// Notes the answer of the service, or that it failed.
     fn on_answer<R: Body>(&mut self, response: Option<&Response<R>>) {
+        let time = self.elapsed();
         let entry = &mut self.entry;
-        entry.access.time = self.begun.elapsed();
+        entry.access.time = time;
         let Some(response) = response else {
             entry.outcome = Outcome::Failed;
             return;
@@ -284,12 +259,5 @@ impl<B: Body + Default, F: Fn(&EndEntry)> Default for EndLoggedBody<B, F> {
             line: None,
             length: None,
         }
-    }
-}
-
-impl<F: Fn(&EndEntry)> Drop for Line<F> {
-    fn drop(&mut self) {
-        self.entry.time = self.begun.elapsed();
-        (self.log)(&self.entry);
     }
 }

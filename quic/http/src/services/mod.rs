@@ -3,6 +3,7 @@
 mod access_log;
 mod app;
 mod end_log;
+mod log_layer;
 mod post_quantum;
 mod stall_time;
 

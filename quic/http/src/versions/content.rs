@@ -1,7 +1,11 @@
 //! The content of messages that are sent: what a response may have (RFC 9110 §6.4.1), and the length that a message
 //! promises (§8.6).
 
-use http::{HeaderMap, Method, StatusCode, header::CONTENT_LENGTH, response::Parts};
+use http::{
+    HeaderMap, HeaderName, Method, StatusCode,
+    header::{CONNECTION, CONTENT_LENGTH, TE, TRANSFER_ENCODING, UPGRADE},
+    response::Parts,
+};
 use hybriq_h3::content_length;
 
 /// The part of a response that a request asks for.
@@ -113,6 +117,23 @@ impl Promised {
             return Err(BrokenPromise);
         }
         Ok(())
+    }
+}
+
+/// Removes the fields of a connection, which belong neither into trailers and interim responses nor into a message that
+/// is passed on (RFC 9110 §7.6.1).
+pub(crate) fn remove_those_of_connection(fields: &mut HeaderMap) {
+    const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+    const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+    for name in [
+        CONNECTION,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        TE,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+    ] {
+        fields.remove(name);
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct Counts {
     all: AtomicUsize,
 }
 
-/// A server that speaks HTTP/1.1 alone.
-pub(crate) async fn http1_server() -> (SocketAddr, Arc<Counts>) {
+/// TLS of a server that chooses no protocol.
+pub(crate) fn http1_acceptor() -> TlsAcceptor {
     let certificate = Certificate::shared();
     let tls = rustls::ServerConfig::builder_with_provider(
         rustls::crypto::aws_lc_rs::default_provider().into(),
@@ -45,7 +45,12 @@ pub(crate) async fn http1_server() -> (SocketAddr, Arc<Counts>) {
     let tls = tls.with_safe_default_protocol_versions().unwrap();
     let tls = tls.with_no_client_auth();
     let tls = tls.with_single_cert(vec![certificate.der()], certificate.key());
-    let tls = TlsAcceptor::from(Arc::new(tls.unwrap()));
+    TlsAcceptor::from(Arc::new(tls.unwrap()))
+}
+
+/// A server that speaks HTTP/1.1 alone.
+pub(crate) async fn http1_server() -> (SocketAddr, Arc<Counts>) {
+    let tls = http1_acceptor();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let counts = Arc::new(Counts::default());

@@ -11,16 +11,16 @@ use std::{
 
 use axum::{Router, routing::any};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use h3::error::Code;
-use http::{Response, StatusCode, Version};
-use hybriq::{Endpoint, ServerConfig};
+use http::{Method, Response, StatusCode, Version};
+use hybriq::{ClientConfig, Endpoint, ServerConfig, Trust};
 use hybriq_http::{Client, ClientError, Http3, Limits, QuicError, Server};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    common::{bytes, client, client_with, config, get, offering, peer, post, uri},
+    common::{bytes, client, client_with, config, get, offering, peer, post, request, uri},
     front::Front,
+    records::{H3, Zone, rdata},
     support::{Certificate, run, run_with, soon},
 };
 
@@ -35,7 +35,8 @@ enum Fate {
     Reset(u64),
     /// The connection is closed after the first request.
     Close,
-    /// GOAWAY refuses all requests but the first of two. The connection is closed when another has come.
+    /// GOAWAY refuses all requests but the first of two, and nothing else does. The connection is closed when another has
+    /// come.
     Leave,
 }
 
@@ -171,8 +172,8 @@ async fn idempotent_requests_survive_a_lost_connection() {
     }
 }
 
-/// A lost request that a GOAWAY refuses was not processed, whatever its method. New requests use another
-/// connection as soon as the GOAWAY has come.
+/// A request that a GOAWAY refuses was not processed, whatever its method. It is sent again at once, as new requests are
+/// sent, on another connection; those that the server may still answer wait for it.
 #[tokio::test]
 async fn requests_that_goaway_refuses_are_sent_again() {
     let (address, mut seen) = server(&[Fate::Leave]);
@@ -187,26 +188,13 @@ async fn requests_that_goaway_refuses_are_sent_again() {
         async move { post(&client, address, "second").await }
     });
     assert_eq!(seen.recv().await, Some((0, "second".into())));
-    // Requests that leave before the GOAWAY has come wait for the end of the first connection.
-    let mut more = FuturesUnordered::new();
-    let answer = soon(async {
-        loop {
-            more.push(post(&client, address, "more"));
-            tokio::select! {
-                Some(answer) = more.next() => return answer,
-                () = tokio::time::sleep(Duration::from_millis(1)) => {}
-            }
-        }
-    })
-    .await;
-    assert_eq!(bytes(answer.unwrap()).await, "1");
-    let lost = soon(first).await.unwrap().unwrap_err();
-    assert!(matches!(lost, ClientError::Lost { .. }), "{lost}");
+    // Nothing but this ends the first connection.
     let again = soon(second).await.unwrap().unwrap();
     assert_eq!(bytes(again).await, "1");
-    while let Some(answer) = soon(more.next()).await {
-        assert_eq!(bytes(answer.unwrap()).await, "1");
-    }
+    let lost = soon(first).await.unwrap().unwrap_err();
+    assert!(matches!(lost, ClientError::Lost { .. }), "{lost}");
+    let more = post(&client, address, "more").await.unwrap();
+    assert_eq!(bytes(more).await, "1");
 }
 
 /// A server that answers a few requests on each connection fails none.
@@ -300,6 +288,24 @@ async fn a_request_that_is_not_for_http3_is_sent_over_tcp() {
         .unwrap();
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(bytes(response).await, "x");
+    // Whatever the records of DNS say.
+    let (address, mut seen) = server(&[Fate::Reset(FALLBACK); 10]);
+    let front = Front::between(other.address(), address).await;
+    let record = rdata(1, "", &[H3]);
+    let port = front.address.port();
+    let name = format!("_{port}._https.server.test");
+    let builder = Client::builder().https_records(Zone::default().with(&name, record));
+    let at = async |_, port| Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);
+    // Nobody looks for records of `localhost`, which is the name in the certificate.
+    let anyone = Trust::dangerously_accept_any_certificate();
+    let client = builder
+        .resolver(at)
+        .build(ClientConfig::new().trust(anyone));
+    let asked = request(Method::POST, &format!("https://server.test:{port}/"), "y");
+    let response = soon(client.unwrap().request(asked)).await.unwrap();
+    assert_eq!(soon(seen.recv()).await, Some((0, "y".into())));
+    assert_eq!(response.version(), Version::HTTP_2);
+    assert_eq!(bytes(response).await, "y");
 }
 
 /// An alternative that answers 421 is left (RFC 7838 §6).
@@ -308,9 +314,9 @@ async fn an_alternative_that_is_not_responsible_is_left() {
     // The alternative is another server, which knows nothing of the first one's pages.
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
-    let wrong = Router::new().fallback(move || {
+    let wrong = Router::new().fallback(async move |_: Bytes| {
         count.fetch_add(1, Ordering::AcqRel);
-        std::future::ready(StatusCode::MISDIRECTED_REQUEST)
+        StatusCode::MISDIRECTED_REQUEST
     });
     let wrong = Server::bind("127.0.0.1:0", Certificate::shared().config()).map(|server| {
         let address = server.local_address();
@@ -335,6 +341,18 @@ async fn an_alternative_that_is_not_responsible_is_left() {
         ask().await;
     }
     assert_eq!(asked.load(Ordering::Acquire), 1);
+    // A body that was not kept cannot be sent again: the caller gets the answer.
+    let client = client_with(Client::builder(), config());
+    let ask = async || {
+        let large = vec![7; 300_000];
+        let response = post(&client, server.address(), large).await.unwrap();
+        response.status() == StatusCode::MISDIRECTED_REQUEST
+    };
+    soon(async { while !ask().await {} }).await;
+    for _ in 0..10 {
+        assert!(!ask().await);
+    }
+    assert_eq!(asked.load(Ordering::Acquire), 2);
 }
 
 /// Fields of responses are bounded, over every version.

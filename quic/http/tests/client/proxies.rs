@@ -4,6 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use http::{StatusCode, Version};
+use hybriq::{ClientConfig, Trust};
 use hybriq_http::{Client, ClientBuilder, ClientError, Http3, InvalidProxy, Proxy, ProxyError};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
@@ -13,8 +14,8 @@ use tokio::{
 
 use crate::{
     common::{bytes, client_with, config, get, peer, post, uri},
-    connections::http1_server,
-    support::{run, soon},
+    connections::{http1_acceptor, http1_server},
+    support::{Certificate, run, soon},
 };
 
 const PASSWORD: &str = "hunter2";
@@ -49,6 +50,24 @@ async fn forward(
         }
     });
     (address, told)
+}
+
+/// The same proxy with TLS before it.
+async fn encrypted(proxy: SocketAddr) -> SocketAddr {
+    let tls = http1_acceptor();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            // A client may not trust it.
+            let Ok(mut client) = tls.accept(client).await else {
+                continue;
+            };
+            let mut proxy = TcpStream::connect(proxy).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut proxy).await });
+        }
+    });
+    address
 }
 
 /// A client that can resolve no name.
@@ -89,6 +108,8 @@ async fn requests_go_through_a_proxy() {
         assert_eq!(response.version(), version);
         assert_eq!(peer(&response).address, address);
         assert_eq!(bytes(response).await, body);
+        // The server offers HTTP/3, which does not go through the proxy.
+        assert_eq!(client.census().entries("alternatives"), 0);
         let asked = String::from_utf8(told.recv().await.unwrap()).unwrap();
         assert_eq!(
             asked,
@@ -97,6 +118,20 @@ async fn requests_go_through_a_proxy() {
                  bWU6aHVudGVyMg==\r\n\r\n"
             )
         );
+        // With TLS within TLS.
+        let outer = encrypted(address).await;
+        let named = format!("https://localhost:{}", outer.port());
+        let named: Proxy = named.parse().unwrap();
+        let client = client_with(Client::builder().proxy(named.clone()), config());
+        let response = post(&client, server, "hello").await.unwrap();
+        assert_eq!(response.version(), version);
+        assert_eq!(peer(&response).address, outer);
+        assert_eq!(bytes(response).await, body);
+        told.recv().await.unwrap();
+        // A certificate that nobody trusts.
+        let strange = ClientConfig::new().trust(Trust::roots_der([Certificate::new().der()]));
+        let error = failed(&client_with(Client::builder().proxy(named), strange)).await;
+        assert!(matches!(*error, ProxyError::Io(_)), "{error}");
         let script: &[(usize, &[u8])] = &[
             (4, &[5, 2]),
             (12, &[1, 0]),
@@ -245,12 +280,13 @@ fn a_proxy_is_a_scheme_and_a_place() {
         ("http://proxy", "http://proxy:80"),
         ("socks5://[::1]/", "socks5://[::1]:1080"),
         ("http://PROXY:8080", "http://proxy:8080"),
+        ("https://proxy", "https://proxy:443"),
     ] {
         assert_eq!(format!("{:?}", text.parse::<Proxy>().unwrap()), shown);
     }
     for text in [
         "proxy:80",
-        "https://proxy",
+        "https://me@proxy",
         "http://me:hunter2@proxy",
         "http://proxy/path",
         "http://",

@@ -24,7 +24,7 @@ use crate::support::{Certificate, Running, run_with, soon};
 type Looked = Pin<Box<dyn Future<Output = io::Result<Vec<HttpsRecord>>> + Send>>;
 
 /// The RDATA of a record.
-fn rdata(priority: u16, target: &str, params: &[(u16, &[u8])]) -> Vec<u8> {
+pub(crate) fn rdata(priority: u16, target: &str, params: &[(u16, &[u8])]) -> Vec<u8> {
     let mut rdata = priority.to_be_bytes().to_vec();
     for label in target.split('.').filter(|label| !label.is_empty()) {
         rdata.push(label.len() as u8);
@@ -39,16 +39,16 @@ fn rdata(priority: u16, target: &str, params: &[(u16, &[u8])]) -> Vec<u8> {
     rdata
 }
 
-const H3: (u16, &[u8]) = (1, b"\x02h3");
+pub(crate) const H3: (u16, &[u8]) = (1, b"\x02h3");
 const NO_DEFAULT_ALPN: (u16, &[u8]) = (2, b"");
 const HINT: (u16, &[u8]) = (4, &[127, 0, 0, 1]);
 
 /// Records by their names.
 #[derive(Clone, Default)]
-struct Zone(HashMap<String, Vec<Vec<u8>>>);
+pub(crate) struct Zone(HashMap<String, Vec<Vec<u8>>>);
 
 impl Zone {
-    fn with(mut self, name: &str, rdata: Vec<u8>) -> Self {
+    pub(crate) fn with(mut self, name: &str, rdata: Vec<u8>) -> Self {
         self.0.entry(name.to_owned()).or_default().push(rdata);
         self
     }

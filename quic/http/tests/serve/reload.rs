@@ -247,3 +247,32 @@ async fn watched_files_replace_the_certificate_once_they_are_whole() {
     assert_eq!(same.load(Ordering::Relaxed), 0);
     fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A file that is another one at each look, and a watch without any pause.
+#[tokio::test(start_paused = true)]
+async fn watched_files_are_looked_at_a_hundred_times_a_second_at_most() {
+    let file = std::env::temp_dir().join(format!("hybriq-http-looks-{}", std::process::id()));
+    let server = Server::bind("127.0.0.1:0", Certificate::shared().config()).unwrap();
+    let (handle, looks) = (server.handle(), AtomicUsize::new(0));
+    let change = || {
+        let look = looks.fetch_add(1, Ordering::Relaxed);
+        assert!(look < 1_000, "without any pause");
+        fs::write(&file, look.to_string()).unwrap();
+    };
+    let config = || {
+        change();
+        Ok(Certificate::shared().config())
+    };
+    let begin = async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        change();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    tokio::select! {
+        () = handle.watch([&file], Duration::ZERO, config) => unreachable!("the server runs"),
+        () = begin => {}
+    }
+    let looks = looks.into_inner();
+    assert!((50..=102).contains(&looks), "{looks}");
+    fs::remove_file(&file).unwrap();
+}

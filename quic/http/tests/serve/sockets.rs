@@ -3,14 +3,18 @@
 use std::{
     net::{SocketAddr, TcpListener, UdpSocket},
     os::fd::OwnedFd,
-    process::{Command, Stdio},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use axum::Router;
 use http::StatusCode;
 use hybriq::{
-    EndpointError,
-    fleet::{FleetKeys, ListenFds, RandomCids},
+    Endpoint, EndpointError,
+    fleet::{AddressValidation, CidGenerator, FleetKeys, ListenFds, RandomCids},
 };
 use hybriq_http::{BindError, Server, ServerBuilder};
 use socket2::{Domain, Socket, Type};
@@ -22,6 +26,9 @@ const PORT: &str = "HYBRIQ_TEST_HTTP_LISTEN_FDS";
 
 /// The same, if the child has a socket that its server cannot use.
 const UNUSED: &str = "unused";
+
+/// The same, if the child has a UDP socket for each of two workers.
+const WORKERS: &str = "workers";
 
 fn tcp() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
@@ -84,6 +91,60 @@ async fn settings_reach_the_endpoint() {
         matches!(error, BindError::Quic(EndpointError::Workers(1000))),
         "{error}"
     );
+}
+
+/// A generator that counts its ids.
+#[derive(Debug)]
+struct Counting(RandomCids, Arc<AtomicUsize>);
+
+impl CidGenerator for Counting {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn generate(&self, worker: u8, cid: &mut [u8]) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.generate(worker, cid);
+    }
+
+    fn worker(&self, cid: &[u8]) -> Option<u8> {
+        self.0.worker(cid)
+    }
+}
+
+/// The tokens of one server are those of another with its keys.
+#[tokio::test]
+async fn ids_and_tokens_are_those_of_the_fleet() {
+    let (made, config) = (Arc::default(), Certificate::shared().config());
+    let keys = FleetKeys::from_secret(&[9; 32]).unwrap();
+    let builder = Server::builder().fleet_keys(&keys);
+    let builder = builder.cid_generator(Counting(RandomCids::of_len(12), Arc::clone(&made)));
+    let server = super::run_with(builder, config.clone(), Router::new());
+    let client = Endpoint::client(super::client_config(&Certificate::shared())).unwrap();
+    let connect = async |address| {
+        let connection = soon(client.connect(address, "localhost")).await.unwrap();
+        // The token has come before the answer.
+        let (mut send, mut recv) = soon(connection.open_bidi()).await.unwrap();
+        send.finish();
+        let _ = soon(recv.read_chunk(1)).await;
+        connection.close(0x100, b"");
+    };
+    connect(server.address()).await;
+    assert!(made.load(Ordering::SeqCst) > 0);
+    let other = Endpoint::builder().fleet_keys(&keys);
+    let other = other.address_validation(AddressValidation::Always);
+    let other = other
+        .server(config.alpn([hybriq_h3::ALPN]))
+        .bind("127.0.0.1:0");
+    let other = other.unwrap();
+    let _connection = {
+        let accepted = async { other.accept().await.unwrap().accept().await };
+        let (connection, accepted) =
+            tokio::join!(client.connect(other.local_address(), "localhost"), accepted);
+        (connection.unwrap(), accepted.unwrap())
+    };
+    let stats = other.stats();
+    assert_eq!((stats.retries_sent, stats.addresses_validated), (0, 1));
 }
 
 #[tokio::test]
@@ -149,6 +210,12 @@ async fn in_the_child_process() {
         assert!(matches!(error, BindError::ListenFds(_)), "{error}");
         return;
     }
+    if port == WORKERS {
+        let builder = Server::builder().without_tcp();
+        let server = builder.listen_fds(given, config).unwrap();
+        assert_eq!(server.handle().endpoint().worker_stats().len(), 2);
+        return;
+    }
     let [health] = <[_; 1]>::try_from(given.tcp_named("health").unwrap()).unwrap();
     let server = Server::builder().listen_fds(given, config).unwrap();
     assert_eq!(server.local_address().port().to_string(), port);
@@ -172,6 +239,19 @@ fn sockets_of_a_service_manager_that_nobody_uses_are_refused() {
     pass(UNUSED, udp, tcp, other.into());
 }
 
+#[test]
+fn each_worker_has_a_socket_of_the_service_manager() {
+    let address = udp().local_addr().unwrap();
+    let [first, second] = [address; 2].map(|address| {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        socket.set_reuse_port(true).unwrap();
+        socket.bind(&address.into()).unwrap();
+        OwnedFd::from(socket)
+    });
+    let (silent, _) = std::os::unix::net::UnixStream::pair().unwrap();
+    pass_fds(WORKERS, 2, [first, second, silent.into()]);
+}
+
 fn one_port() -> (UdpSocket, TcpListener) {
     loop {
         let udp = udp();
@@ -183,16 +263,21 @@ fn one_port() -> (UdpSocket, TcpListener) {
 
 /// Passes sockets to a child process as a service manager does, and waits for its end.
 fn pass(port: &str, udp: UdpSocket, tcp: TcpListener, health: OwnedFd) {
+    pass_fds(port, 3, [udp.into(), tcp.into(), health]);
+}
+
+/// The same for so many of these.
+fn pass_fds(port: &str, count: usize, [first, second, third]: [OwnedFd; 3]) {
     let mut command = Command::new("sh");
     let take = "exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1; \
-         LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:web:health exec \"$0\" \"$@\"";
+         LISTEN_PID=$$ LISTEN_FDS=$COUNT LISTEN_FDNAMES=$NAMES exec \"$0\" \"$@\"";
     command
         .args(["-c", take])
         .arg(std::env::current_exe().unwrap());
     command.args(["--exact", "sockets::in_the_child_process"]);
-    command.env(PORT, port);
-    command.stdin(Stdio::from(OwnedFd::from(udp)));
-    command.stdout(Stdio::from(OwnedFd::from(tcp)));
-    command.stderr(Stdio::from(health));
+    command.env(PORT, port).env("COUNT", count.to_string());
+    let names = ["web", "web", "health"];
+    command.env("NAMES", names[..count].join(":"));
+    command.stdin(first).stdout(second).stderr(third);
     assert!(command.status().unwrap().success());
 }

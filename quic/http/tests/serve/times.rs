@@ -17,6 +17,7 @@ use axum::{
 use http::{Method, Version};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, channel::Channel};
+use hybriq::TransportConfig;
 use hybriq_http::{BindError, Limits, Server, StallTime};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -95,15 +96,29 @@ async fn a_request_may_be_silent_while_its_response_is_not() {
     tokio::join!(http1, http2, http3);
 }
 
-/// A handler takes long, and the client hears from the server meanwhile.
+/// A handler takes long, and the client hears from the server meanwhile. The shorter one of the server's time and that of
+/// its transport counts.
 #[tokio::test]
 async fn a_client_of_a_slow_handler_hears_pings() {
+    let (short, long) = (Duration::from_millis(20), Duration::from_secs(600));
+    for (ours, transports) in [(short, None), (short, Some(long)), (long, Some(short))] {
+        hears_pings(ours, transports).await;
+    }
+}
+
+async fn hears_pings(ours: Duration, transports: Option<Duration>) {
     let go_on = Arc::new(Notify::new());
     let held = go_on.clone();
     let slow = async move || held.notified().await;
     let router = Router::new().route("/", on_get(slow));
-    let builder = Server::builder().keep_alive(Duration::from_millis(20));
-    let server = run_with(builder, Certificate::shared().config(), router);
+    let builder = Server::builder().keep_alive(ours);
+    let config = Certificate::shared().config();
+    let transport = TransportConfig::new();
+    let config = match transports {
+        Some(time) => config.transport(transport.keep_alive(time)),
+        None => config,
+    };
+    let server = run_with(builder, config, router);
 
     let mut client = Http3::connect(server.address()).await;
     let connection = client.connection.clone();
@@ -117,6 +132,9 @@ async fn a_client_of_a_slow_handler_hears_pings() {
     .await;
     go_on.notify_one();
     soon(asked).await.unwrap().unwrap();
+    if ours > Duration::from_secs(1) {
+        return;
+    }
 
     let mut client = connect_tls(server.address(), "h2").await.unwrap();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

@@ -19,7 +19,7 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{Certificate, client_config, run_with, soon};
+use crate::support::{Certificate, client_config, installed, run_with, soon};
 
 /// Sends everything back, until the session ends.
 async fn echo(session: Session) -> Result<(), StreamError> {
@@ -49,26 +49,20 @@ async fn echo(session: Session) -> Result<(), StreamError> {
 }
 
 /// Returns a command that runs a program for aioquic, if that is installed.
-fn aioquic(program: &str) -> Option<Command> {
-    let folder = env::var_os("HYBRIQ_JUDGES").unwrap_or_default();
-    let python = Path::new(&folder).join("venv/bin/python");
-    if !python.exists() {
-        test_summary::skip("HYBRIQ_JUDGES names no folder with aioquic: .ci/judges makes one");
-        return None;
-    }
-    let mut command = Command::new(python);
+pub(crate) fn aioquic(program: &str) -> Option<Command> {
+    let mut command = Command::new(installed("venv/bin/python")?);
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webtransport");
     command.arg(programs.join(program));
     command.stderr(Stdio::inherit()).kill_on_drop(true);
     Some(command)
 }
 
-/// A file for it, which goes away in the end.
-struct File(PathBuf);
+/// A file for a judge, until it is dropped.
+pub(crate) struct File(pub(crate) PathBuf);
 
 impl File {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let name = format!("hybriq-aioquic-{}-{name}.der", std::process::id());
+    pub(crate) fn new(name: &str, content: &[u8]) -> Self {
+        let name = format!("hybriq-judge-{}-{name}", std::process::id());
         let path = env::temp_dir().join(name);
         std::fs::write(&path, content).unwrap();
         Self(path)
@@ -88,8 +82,8 @@ async fn a_session_of_aioquic_is_used() {
     };
     let certificate = Certificate::shared();
     let files = [
-        File::new("server", &certificate.der()),
-        File::new("key", certificate.key().secret_der()),
+        File::new("session-server.der", &certificate.der()),
+        File::new("session-key.der", certificate.key().secret_der()),
     ];
     server.args(files.iter().map(|file| &file.0));
     let server = server.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -134,8 +128,8 @@ async fn aioquic_uses_a_session() {
     let router = Router::new().route("/echo", any(handler));
     let builder = Server::builder().webtransport(Limits::default());
     let server = run_with(builder, Certificate::shared().config(), router);
-    let certificate = File::new("client", &Certificate::shared().der());
-    client.arg(server.address().port().to_string());
+    let certificate = File::new("session-client.der", &Certificate::shared().der());
+    client.args(["session", &server.address().port().to_string()]);
     let output = soon(client.arg(&certificate.0).output()).await.unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(

@@ -233,7 +233,7 @@ impl Shared {
 
     /// Connects over TCP, for the pool.
     async fn over_tcp(self: &Arc<Self>, origin: &Origin, route: &Timed) -> io::Result<()> {
-        let connection = self.dial_by(origin, route).await?;
+        let connection = self.dial_by(origin, route, tcp::Offer::All).await?;
         self.pool.add_tcp(origin, connection);
         Ok(())
     }
@@ -255,22 +255,24 @@ impl Shared {
     pub(in crate::client) async fn dial(
         self: &Arc<Self>,
         origin: &Origin,
+        offer: tcp::Offer,
     ) -> io::Result<tcp::Connection> {
         let route = self.route(origin).await;
-        self.dial_by(origin, &route).await
+        self.dial_by(origin, &route, offer).await
     }
 
     async fn dial_by(
         self: &Arc<Self>,
         origin: &Origin,
         route: &Timed,
+        offer: tcp::Offer,
     ) -> io::Result<tcp::Connection> {
         let proxy = self.tcp.proxy_for(origin);
         let of_proxy = |error| match proxy {
             Some(_) => io::Error::other(ProxyError::Io(error)),
             None => error,
         };
-        let connect = |address| tcp::connect(&self.tcp, origin, address);
+        let connect = |address| tcp::connect(&self.tcp, origin, address, offer);
         let candidates = route.way.over_tcp();
         let connected = candidates.first(self.times.delay, connect, of_proxy);
         let Ok(connected) = tokio::time::timeout_at(route.end, connected).await else {

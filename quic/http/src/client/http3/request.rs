@@ -147,9 +147,17 @@ impl Connection {
     ) -> Result<Response<()>, Failure> {
         let mut interims = 0;
         while interims <= MOST_INTERIM {
-            let response = recv.head().await;
+            let stream = recv.id();
+            let response = tokio::select! {
+                biased;
+                response = recv.head() => response,
+                () = self.link.refused(stream) => {
+                    self.usage.end();
+                    return Err(self.refused());
+                }
+            };
             let response = response.map_err(|error| {
-                let refused = self.link.is_refused(recv.id());
+                let refused = self.link.is_refused(stream);
                 let failure = self.failure(error, Stage::Response);
                 if refused { failure.anyway() } else { failure }
             })?;

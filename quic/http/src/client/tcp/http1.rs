@@ -5,10 +5,10 @@ use std::{pin::pin, sync::Arc};
 use http::{HeaderValue, Response, Uri, Version, header, request::Parts};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, sync::oneshot};
+use tokio::sync::oneshot;
 use tokio_rustls::client::TlsStream;
 
-use super::{Connection, Facts, Settings, Task, drive, head, interim};
+use super::{Connection, Facts, Offer, Settings, Task, Way, drive, head, interim};
 use crate::{
     Body,
     client::{
@@ -27,14 +27,19 @@ pub(in crate::client) struct Http1 {
 /// Starts HTTP/1.1 on a connection, and returns it with its task.
 pub(super) async fn start(
     settings: &Settings,
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<Way>,
     facts: Arc<Facts>,
+    offer: Offer,
 ) -> hyper::Result<(Connection, Task)> {
     let mut builder = http1::Builder::new();
     builder.max_buf_size((settings.header_list as usize).max(8 << 10));
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-    let task = drive(connection, facts.usage.clone(), settings.idle_time);
-    Ok((Connection::Http1(Http1 { sender, facts }), Box::pin(task)))
+    let (usage, idle) = (facts.usage.clone(), settings.idle_time);
+    let task: Task = match offer {
+        Offer::All => Box::pin(drive(connection, usage, idle)),
+        Offer::Switch => Box::pin(drive(connection.with_upgrades(), usage, idle)),
+    };
+    Ok((Connection::Http1(Http1 { sender, facts }), task))
 }
 
 impl Http1 {

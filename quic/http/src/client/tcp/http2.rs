@@ -12,10 +12,10 @@ use std::{
 use http::{Response, Version, request::Parts};
 use hyper::{client::conn::http2, rt::Executor};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{net::TcpStream, sync::watch};
+use tokio::sync::watch;
 use tokio_rustls::client::TlsStream;
 
-use super::{Connection, Facts, Settings, Task, drive, head, interim};
+use super::{Connection, Facts, Settings, Task, Way, drive, head, interim};
 use crate::{
     Body,
     client::{
@@ -43,7 +43,7 @@ pub(in crate::client) struct Http2 {
 /// Starts HTTP/2 on a connection, and returns it with its task.
 pub(super) async fn start(
     settings: &Settings,
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<Way>,
     facts: Arc<Facts>,
 ) -> hyper::Result<(Connection, Task)> {
     let (open, tasks) = watch::channel(());

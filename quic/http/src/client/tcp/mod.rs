@@ -12,10 +12,11 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 
+use self::proxy::Way;
 pub use self::proxy::{InvalidProxy, Proxy};
 pub(super) use self::{http1::Http1, http2::Http2};
 use super::{
-    error::{ClientError, Failure, Repeat},
+    error::{ClientError, Failure, ProxyError, Repeat},
     origin::Origin,
     outgoing::Sending,
 };
@@ -25,11 +26,14 @@ use crate::{
 };
 
 /// Application protocols over TCP, first choice first.
-pub(super) const ALPN: [&str; 2] = ["h2", "http/1.1"];
+pub(super) const ALPN: [&str; 2] = ["h2", HTTP1];
+pub(super) const HTTP1: &str = "http/1.1";
 
 /// Settings of connections.
 pub(super) struct Settings {
     pub(super) tls: TlsConnector,
+    /// The same for HTTP/1.1 alone.
+    pub(super) http1: TlsConnector,
     pub(super) header_list: u64,
     pub(super) idle_time: Duration,
     /// Silence after which the client checks whether a server with requests is still there.
@@ -43,6 +47,14 @@ impl Settings {
     pub(super) fn proxy_for(&self, server: &Origin) -> Option<&Proxy> {
         self.proxy.as_ref().filter(|proxy| proxy.is_for(server))
     }
+}
+
+/// Versions that a server may choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    All,
+    /// HTTP/1.1, on a connection for a request that may switch it to another protocol (RFC 9110 §7.8).
+    Switch,
 }
 
 /// A connection.
@@ -77,22 +89,28 @@ pub(super) async fn connect(
     settings: &Settings,
     server: &Origin,
     address: SocketAddr,
+    offer: Offer,
 ) -> io::Result<(Connection, Task)> {
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
-    let stream = TcpStream::connect(address).await;
-    let stream = match settings.proxy_for(server) {
+    let (stream, local_address) = match settings.proxy_for(server) {
         Some(proxy) => {
-            let through = async { proxy.tunnel(stream?, server).await };
+            let through = async {
+                let (stream, local_address) = open(settings, address).await?;
+                let tunnel = proxy.tunnel(stream, &settings.http1, server).await?;
+                Ok::<_, ProxyError>((tunnel, local_address))
+            };
             through.await.map_err(io::Error::other)?
         }
-        None => stream?,
+        None => {
+            let (stream, local_address) = open(settings, address).await?;
+            (Way::Direct(stream), local_address)
+        }
     };
-    stream.set_nodelay(true)?;
-    if let Err(error) = keep_alive(&stream, settings.keep_alive) {
-        tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
-    }
-    let local_address = stream.local_addr()?;
-    let stream = settings.tls.connect(name, stream).await?;
+    let tls = match offer {
+        Offer::All => &settings.tls,
+        Offer::Switch => &settings.http1,
+    };
+    let stream = tls.connect(name, stream).await?;
     let tls = stream.get_ref().1;
     let is_http2 = tls.alpn_protocol() == Some(b"h2");
     let facts = Arc::new(Facts {
@@ -105,9 +123,20 @@ pub(super) async fn connect(
     let connection = if is_http2 {
         http2::start(settings, stream, facts).await
     } else {
-        http1::start(settings, stream, facts).await
+        http1::start(settings, stream, facts, offer).await
     };
     connection.map_err(io::Error::other)
+}
+
+/// Opens a TCP connection. Returns its local address, too.
+async fn open(settings: &Settings, address: SocketAddr) -> io::Result<(TcpStream, SocketAddr)> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    if let Err(error) = keep_alive(&stream, settings.keep_alive) {
+        tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
+    }
+    let local_address = stream.local_addr()?;
+    Ok((stream, local_address))
 }
 
 /// Lets the system detect servers that are gone while nothing is sent.

@@ -1,10 +1,20 @@
 //! Proxies for connections over TCP: CONNECT of HTTP/1.1 (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928).
 
-use std::{fmt, io, net::IpAddr, str::FromStr};
+use std::{
+    fmt, io,
+    net::IpAddr,
+    pin::Pin,
+    str::FromStr,
+    task::{Context, Poll},
+};
 
 use base64ct::{Base64, Encoding as _};
 use http::{StatusCode, Uri};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
 
 use crate::client::{error::ProxyError, origin::Origin};
 
@@ -12,13 +22,16 @@ use crate::client::{error::ProxyError, origin::Origin};
 const ANSWER: usize = 16 << 10;
 
 /// A proxy for connections over TCP, for [`ClientBuilder::proxy`](crate::ClientBuilder::proxy): an HTTP proxy that
-/// supports CONNECT, as `http://host:port`, or a SOCKS5 proxy, as `socks5://host:port`. The default port is 80 or 1080.
+/// supports CONNECT, as `http://host:port` or `https://host:port`, or a SOCKS5 proxy, as `socks5://host:port`. The
+/// default port is 80, 443 or 1080.
 ///
 /// HTTP/2 and HTTP/1.1 go through its tunnel with TLS, so the proxy sees names and sizes. It resolves the names of servers;
 /// [`Peer::address`](crate::Peer) is its own address. Nothing is sent around it, so HTTP/3 is not used.
 ///
 /// # Security
-/// The credentials go to the proxy unencrypted. They appear in no error, log or `Debug` text.
+/// The credentials go to the proxy unencrypted, unless its scheme is `https`. They appear in no error, log or `Debug`
+/// text. To an `https` proxy, the client's configuration applies as to a server: trust, key exchange, and the client's
+/// certificate if the proxy asks for one.
 #[derive(Clone)]
 pub struct Proxy {
     kind: Kind,
@@ -30,6 +43,7 @@ pub struct Proxy {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Http,
+    Https,
     Socks5,
 }
 
@@ -37,6 +51,7 @@ impl Kind {
     fn scheme(self) -> &'static str {
         match self {
             Self::Http => "http",
+            Self::Https => "https",
             Self::Socks5 => "socks5",
         }
     }
@@ -48,7 +63,8 @@ impl Kind {
 pub enum InvalidProxy {
     /// The text does not name a proxy. It may have credentials, so it is not repeated here.
     #[error(
-        "the proxy must be http://host:port or socks5://host:port; credentials go to Proxy::credentials"
+        "the proxy must be http://host:port, https://host:port or socks5://host:port; credentials go to \
+         Proxy::credentials"
     )]
     Uri,
     /// The credentials cannot be sent: for SOCKS5 each has 1 to 255 bytes (RFC 1929), and for HTTP the user has no colon
@@ -64,6 +80,7 @@ impl FromStr for Proxy {
         let uri: Uri = text.parse().map_err(|_| InvalidProxy::Uri)?;
         let (kind, port) = match uri.scheme_str() {
             Some("http") => (Kind::Http, 80),
+            Some("https") => (Kind::Https, 443),
             Some("socks5") => (Kind::Socks5, 1080),
             _ => return Err(InvalidProxy::Uri),
         };
@@ -126,16 +143,25 @@ impl Proxy {
         &self.place
     }
 
-    /// Makes a tunnel to a server on a connection to the proxy.
-    pub(super) async fn tunnel<S>(&self, mut stream: S, server: &Origin) -> Result<S, ProxyError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    /// Makes a tunnel to a server on a connection to the proxy, with this TLS if the proxy wants any.
+    pub(super) async fn tunnel(
+        &self,
+        mut stream: TcpStream,
+        tls: &TlsConnector,
+        server: &Origin,
+    ) -> Result<Way, ProxyError> {
         match self.kind {
             Kind::Http => self.connect(&mut stream, server).await?,
             Kind::Socks5 => self.socks5(&mut stream, server).await?,
+            Kind::Https => {
+                let name = ServerName::try_from(self.place.host().to_owned());
+                let name = name.map_err(io::Error::other)?;
+                let mut stream = tls.connect(name, stream).await?;
+                self.connect(&mut stream, server).await?;
+                return Ok(Way::Encrypted(Box::new(stream)));
+            }
         }
-        Ok(stream)
+        Ok(Way::Direct(stream))
     }
 
     async fn connect<S>(&self, stream: &mut S, server: &Origin) -> Result<(), ProxyError>
@@ -222,6 +248,68 @@ impl Proxy {
         };
         stream.read_exact(&mut vec![0; len + 2]).await?;
         Ok(())
+    }
+}
+
+/// The way of a connection: to the server, or through a tunnel of a proxy.
+pub(super) enum Way {
+    Direct(TcpStream),
+    /// TLS to the proxy.
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Way {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Direct(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Encrypted(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Way {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Direct(stream) => Pin::new(stream).poll_write(cx, data),
+            Self::Encrypted(stream) => Pin::new(stream).poll_write(cx, data),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Direct(stream) => Pin::new(stream).poll_write_vectored(cx, data),
+            Self::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, data),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        matches!(self, Self::Direct(_))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Direct(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Direct(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
     }
 }
 

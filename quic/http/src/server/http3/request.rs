@@ -144,6 +144,7 @@ async fn answer_one<A: App>(running: &mut Running, request: Stream, app: &A) {
 /// Gives a response the priority that the service asks for, merged with what the client wanted (RFC 9218 §8).
 fn prioritize(quic: &Quic, stream: StreamId, fields: &HeaderMap, wanted: Option<Priority>) {
     if let Some(field) = priority_field(fields) {
+        let wanted = quic.link.updated_priority(stream).or(wanted);
         let wanted = wanted.unwrap_or_else(|| priority(b""));
         let priority = response_priority(&field, wanted);
         quic.link.set_priority(stream, priority);

@@ -12,8 +12,11 @@ use super::{activity::Answering, body::Counted, responses::Response as Delivery,
 use crate::{
     Body, Interim, Peer, StallTime, Upgrade,
     limits::Patience,
-    server::{App, BoxError, state::Hints},
-    upgrade::{Rest, STAND_IN, StandIn},
+    server::{
+        App, BoxError,
+        state::{Connect, Hints},
+    },
+    upgrade::{Rest, STAND_IN, StandIn, masque},
     versions::{
         content::{Asked, Content},
         interim::Interims,
@@ -25,6 +28,7 @@ pub(super) struct Beside {
     pub(super) peer: Peer,
     pub(super) alt_svc: Option<HeaderValue>,
     pub(super) hints: Hints,
+    pub(super) connect: Connect,
     /// Sends interim responses, over HTTP/1.1.
     pub(super) head: Option<Arc<Head>>,
     /// Time that the client may take to accept them.
@@ -82,6 +86,7 @@ pub(super) async fn answer<A: App>(
         peer,
         alt_svc,
         hints,
+        connect,
         head,
         stall_time,
         mut patience,
@@ -97,7 +102,7 @@ pub(super) async fn answer<A: App>(
     }
     let (asked, version) = (Asked::by(request.method()), request.version());
     let mut tunnel = None;
-    if let Some((upgrade, rest)) = upgrade(&request, &answering) {
+    if let Some((upgrade, rest)) = upgrade(&request, &answering, connect) {
         let stand_in = rest.as_ref().and_then(|_| StandIn::new());
         let stand_in = stand_in.map(|(stand_in, pending)| {
             // hyper's own would have no bounds.
@@ -180,8 +185,13 @@ async fn pass_on(head: &Head, interims: &Interims) -> Infallible {
     }
 }
 
-/// Returns the upgrade that a request asks for, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
-fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, Option<Rest>)> {
+/// Returns the upgrade that a request asks for, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441). UDP must be
+/// allowed over HTTP/1.1, too.
+fn upgrade(
+    request: &Request<Body>,
+    answering: &Answering,
+    connect: Connect,
+) -> Option<(Upgrade, Option<Rest>)> {
     let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
     let pending = pending.clone();
     if let Some(protocol) = request.extensions().get::<hyper::ext::Protocol>() {
@@ -189,6 +199,9 @@ fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, O
         return Some((upgrade, Some(rest)));
     }
     let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
+    if protocol.eq_ignore_ascii_case(masque::PROTOCOL) && connect < Connect::Udp {
+        return None;
+    }
     Some((Upgrade::over_http1(protocol, pending), None))
 }
 

@@ -15,8 +15,8 @@ use super::{
     responses::{Held, Response, Sent},
 };
 use crate::{
-    server::{BoxError, fields},
-    versions::content::{BrokenPromise, Promised},
+    server::BoxError,
+    versions::content::{BrokenPromise, Promised, remove_those_of_connection},
 };
 
 /// Longest part of a body after which HTTP/2 gets the next part, or the end, before that part was sent. While the
@@ -152,7 +152,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
 /// Removes from trailers what they must not have: hyper would send none of them.
 fn without_connection<D>(mut frame: Frame<D>) -> Frame<D> {
     if let Some(trailers) = frame.trailers_mut() {
-        fields::remove_those_of_connection(trailers);
+        remove_those_of_connection(trailers);
     }
     frame
 }

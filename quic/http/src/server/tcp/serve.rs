@@ -196,6 +196,7 @@ async fn serve<A: App>(
             peer,
             alt_svc: shared.alt_svc.clone(),
             hints,
+            connect: shared.features.connect,
             head: has_hints.then(|| activity.head().clone()),
             patience,
             stall_time: limits.stall_time,

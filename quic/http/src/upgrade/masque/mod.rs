@@ -62,7 +62,7 @@ pub use template::{Template, TemplateError};
 pub use tunnel::{MAX_PAYLOAD, TunnelError, TunnelStats, UdpTunnel};
 
 /// The protocol of requests (RFC 9298 §3).
-const PROTOCOL: &str = "connect-udp";
+pub(crate) const PROTOCOL: &str = "connect-udp";
 /// Says that a stream carries capsules (RFC 9297 §3.4).
 const CAPSULE_PROTOCOL: HeaderName = HeaderName::from_static("capsule-protocol");
 /// Tells why a proxy refuses (RFC 9209).

@@ -26,8 +26,7 @@ use super::{
 use crate::{Peer, Upgrade};
 
 /// A layer that answers requests for UDP proxying (RFC 9298) and passes all others on. Clones share their limits and
-/// counters. The server must [allow](crate::ServerBuilder::connect_udp) the requests over HTTP/2 and HTTP/3; over
-/// HTTP/1.1, the layer serves them on its own.
+/// counters. The server must [allow](crate::ServerBuilder::connect_udp) the requests; otherwise, they are passed on as well.
 ///
 /// A request that is refused gets a status and the type of the error in `proxy-status` (RFC 9209):
 ///

@@ -347,6 +347,7 @@ mod tests {
             (format!("http://a/{both}"), Error::NotAbsolute),
             (format!("/{both}"), Error::NotAbsolute),
             (format!("https:///{both}"), Error::NotAbsolute),
+            (format!("https://me@a/{both}"), Error::NotAbsolute),
             (format!("https://a:99999/{both}"), Error::Port),
             (format!("https://a:0/{both}"), Error::Port),
             (

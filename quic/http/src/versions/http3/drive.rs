@@ -222,6 +222,7 @@ impl Link {
                     unblocked.extend(core.forget(stream));
                 }
                 Event::Settings => self.settings.notify_waiters(),
+                Event::Goaway(_) => self.leaving.notify_waiters(),
                 Event::Priority(stream, priority) => {
                     self.on_priority(&mut core, stream, priority)?;
                 }

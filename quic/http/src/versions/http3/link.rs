@@ -44,6 +44,8 @@ pub(crate) struct Link {
     pub(super) sessions: Option<Arc<dyn TakesStreams>>,
     /// Told when the settings of the peer arrive.
     pub(super) settings: Notify,
+    /// Told when the peer takes fewer requests than before.
+    pub(super) leaving: Notify,
 }
 
 /// Takes the streams of the peer that belong to a session, behind the id of that, with the data that came with it.
@@ -157,6 +159,7 @@ impl Link {
             counts: Counts::default(),
             sessions: setup.streams,
             settings: Notify::new(),
+            leaving: Notify::new(),
         }
     }
 
@@ -233,6 +236,11 @@ impl Link {
         priority
     }
 
+    /// Returns the priority of a PRIORITY_UPDATE that came since the request was read, if it is remembered.
+    pub(crate) fn updated_priority(&self, stream: StreamId) -> Option<Priority> {
+        self.core().priorities.updated(stream)
+    }
+
     /// Sets the priority of a response.
     pub(crate) fn set_priority(&self, stream: StreamId, priority: Priority) {
         self.transport.set_priority(stream, priority);
@@ -267,6 +275,18 @@ impl Link {
     /// Returns true if the server does not process the request on this stream.
     pub(crate) fn is_refused(&self, stream: StreamId) -> bool {
         self.core().http3.is_refused(stream)
+    }
+
+    /// Waits until it is clear that the server does not process the request on this stream: it says so once, and need not
+    /// reset the stream (RFC 9114 §5.2).
+    pub(crate) async fn refused(&self, stream: StreamId) {
+        loop {
+            let changed = self.leaving.notified();
+            if self.is_refused(stream) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Ends the messages that wait for entries of the dynamic table, because none will come.

@@ -1,17 +1,24 @@
-//! Priorities of responses that come before their requests (RFC 9218 §7).
+//! Priorities of responses that come apart from their requests (RFC 9218 §7).
 
 use std::collections::VecDeque;
 
 use hybriq::StreamId;
 use hybriq_h3::Priority;
 
-/// Priorities that are remembered.
+/// Priorities that are remembered, of requests before and after they are read.
 const MOST: usize = 32;
 
-/// The newest priorities that the client has asked for with PRIORITY_UPDATE: those of requests that were not read.
+/// Priorities of the streams that were named last.
+#[derive(Debug, Default)]
+struct Newest(VecDeque<(StreamId, Priority)>);
+
+/// The newest priorities that the client has asked for with PRIORITY_UPDATE.
 #[derive(Debug, Default)]
 pub(super) struct Priorities {
-    early: VecDeque<(StreamId, Priority)>,
+    /// Those of requests that were not read.
+    early: Newest,
+    /// Those of requests that were, for the fields of their responses (RFC 9218 §8).
+    late: Newest,
     /// Number behind that of the last stream whose request was read.
     next: u64,
     /// Those before it that were read, the last one in the lowest bit. Older ones count as read.
@@ -19,17 +26,20 @@ pub(super) struct Priorities {
 }
 
 impl Priorities {
-    /// Remembers a priority, in the place of an earlier one of the stream, or of the oldest one. That of a request
-    /// that was read needs no place.
+    /// Remembers a priority. That of a request that was read takes no place from those of others.
     pub(super) fn set(&mut self, stream: StreamId, priority: Priority) {
-        if self.is_read(stream) {
-            return;
-        }
-        self.take(stream);
-        if self.early.len() == MOST {
-            self.early.pop_front();
-        }
-        self.early.push_back((stream, priority));
+        let is_read = self.is_read(stream);
+        let newest = if is_read {
+            &mut self.late
+        } else {
+            &mut self.early
+        };
+        newest.set(stream, priority);
+    }
+
+    /// Forgets the priority that came after a request was read, and returns it.
+    pub(super) fn updated(&mut self, stream: StreamId) -> Option<Priority> {
+        self.late.take(stream)
     }
 
     /// Notes that a request was read. Forgets its priority, and returns it.
@@ -44,7 +54,7 @@ impl Priorities {
             self.read = read.unwrap_or(0) | 1;
             self.next = number + 1;
         }
-        self.take(stream)
+        self.early.take(stream)
     }
 
     fn is_read(&self, stream: StreamId) -> bool {
@@ -54,10 +64,21 @@ impl Priorities {
             bit => self.read & bit != 0,
         })
     }
+}
+
+impl Newest {
+    /// Remembers a priority, in the place of an earlier one of the stream, or of the oldest one.
+    fn set(&mut self, stream: StreamId, priority: Priority) {
+        self.take(stream);
+        if self.0.len() == MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back((stream, priority));
+    }
 
     fn take(&mut self, stream: StreamId) -> Option<Priority> {
-        let index = self.early.iter().position(|(id, _)| *id == stream)?;
-        self.early.remove(index).map(|(_, priority)| priority)
+        let index = self.0.iter().position(|(id, _)| *id == stream)?;
+        self.0.remove(index).map(|(_, priority)| priority)
     }
 }
 
@@ -80,10 +101,24 @@ mod tests {
         }
         priorities.set(StreamId(4), Priority::new(2));
         priorities.set(StreamId(4), Priority::new(3));
-        assert_eq!(priorities.early.len(), MOST);
+        assert_eq!(priorities.early.0.len(), MOST);
         assert_eq!(priorities.begin(StreamId(0)), None, "the oldest");
         assert_eq!(priorities.begin(StreamId(4)), Some(Priority::new(3)));
         assert_eq!(priorities.begin(StreamId(4)), None, "it was taken");
+    }
+
+    /// The field of a response changes the newest one (RFC 9218 §8).
+    #[test]
+    fn a_priority_that_comes_after_its_request_is_remembered() {
+        let mut priorities = Priorities::default();
+        let stream = StreamId(0);
+        priorities.set(stream, Priority::new(1));
+        assert_eq!(priorities.begin(stream), Some(Priority::new(1)));
+        assert_eq!(priorities.updated(stream), None);
+        priorities.set(stream, Priority::new(2));
+        priorities.set(stream, Priority::new(4));
+        assert_eq!(priorities.updated(stream), Some(Priority::new(4)));
+        assert_eq!(priorities.updated(stream), None, "it was taken");
     }
 
     /// Those of requests that are answered take no places, in whatever order these were read.
@@ -103,7 +138,8 @@ mod tests {
         for number in order {
             priorities.set(StreamId(4 * number), Priority::new(2));
         }
-        assert_eq!(priorities.early.len(), 1);
+        assert_eq!(priorities.early.0.len(), 1);
+        assert_eq!(priorities.late.0.len(), MOST);
         priorities.set(StreamId(4 * 400), Priority::new(3));
         assert_eq!(priorities.begin(late), Some(Priority::new(1)));
         let far = StreamId((1 << 62) - 4);

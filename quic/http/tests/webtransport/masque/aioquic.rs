@@ -1,19 +1,19 @@
 //! aioquic as the client of our proxy.
 
-use std::{path::Path, process::Stdio};
-
 use hybriq_http::{
     Server,
     masque::{Decision, Proxy},
 };
-use tokio::process::Command;
 
-use super::{File, echo};
-use crate::support::{Certificate, installed, run_with, soon};
+use super::echo;
+use crate::{
+    aioquic::{File, aioquic},
+    support::{Certificate, run_with, soon},
+};
 
 #[tokio::test]
 async fn aioquic_uses_a_tunnel() {
-    let Some(python) = installed("venv/bin/python") else {
+    let Some(mut client) = aioquic("client.py") else {
         return;
     };
     // aioquic has no post-quantum key exchange.
@@ -25,16 +25,12 @@ async fn aioquic_uses_a_tunnel() {
     let router = axum::Router::new().route("/.well-known/masque/udp/{*target}", none);
     let builder = Server::builder().connect_udp();
     let server = run_with(builder, Certificate::shared().config(), router.layer(proxy));
-    let certificate = File::new("aioquic.der", &Certificate::shared().der());
-    let client = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webtransport/masque/client.py"))
-        .arg(server.address().port().to_string())
-        .arg(&certificate.0)
-        .arg(echo().await.port().to_string())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output();
-    let output = soon(client).await.unwrap();
+    let certificate = File::new("tunnels-client.der", &Certificate::shared().der());
+    let (port, target) = (server.address().port(), echo().await.port());
+    client
+        .args(["tunnels", &port.to_string()])
+        .arg(&certificate.0);
+    let output = soon(client.arg(target.to_string()).output()).await.unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "status 403 hybriq; error=destination_ip_prohibited\n\

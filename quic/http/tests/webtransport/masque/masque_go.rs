@@ -8,7 +8,8 @@ use tokio::{
     process::Command,
 };
 
-use super::{File, Host, echo, open, ping, target};
+use super::{Host, echo, open, ping, target};
+use crate::aioquic::File;
 use crate::support::{Certificate, installed, soon};
 
 #[tokio::test]
@@ -17,7 +18,7 @@ async fn masque_go_uses_a_tunnel() {
         return;
     };
     let host = Host::new();
-    let certificate = File::new("client.der", &Certificate::shared().der());
+    let certificate = File::new("go-client.der", &Certificate::shared().der());
     let mut client = Command::new(program);
     client
         .args(["client", &host.server.address().port().to_string()])
@@ -41,8 +42,8 @@ async fn masque_go_is_the_proxy_of_our_client() {
     };
     let own = Certificate::shared();
     let files = [
-        File::new("proxy.der", &own.der()),
-        File::new("proxy-key.der", own.key().secret_der()),
+        File::new("go-proxy.der", &own.der()),
+        File::new("go-key.der", own.key().secret_der()),
     ];
     let mut proxy = Command::new(program);
     let proxy = proxy.arg("proxy").args(files.iter().map(|file| &file.0));

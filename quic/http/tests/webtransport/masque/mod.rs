@@ -8,7 +8,6 @@ mod tunnels;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -53,6 +52,14 @@ async fn resolve(name: String, lookups: Arc<Semaphore>) -> io::Result<Vec<IpAddr
     }
 }
 
+/// Pages that pass for tunnels.
+fn router() -> Router {
+    let none = any(async || StatusCode::NOT_FOUND);
+    Router::new()
+        .route("/.well-known/masque/udp/{*target}", none.clone())
+        .route("/other/{*target}", none)
+}
+
 impl Host {
     fn new() -> Self {
         Self::with(Limits::default())
@@ -63,6 +70,8 @@ impl Host {
         let permits = lookups.clone();
         let proxy = Proxy::new(|_, address, peer| match address.ip() {
             ip if ip.is_loopback() && peer.tls.is_post_quantum() => Decision::Allow,
+            // Nothing is sent there without leave of the system.
+            IpAddr::V4(Ipv4Addr::BROADCAST) => Decision::Allow,
             _ => Decision::Deny,
         });
         let proxy = proxy
@@ -73,12 +82,7 @@ impl Host {
             .to_string()
             .replace("/.well-known/masque/udp", "/other");
         let other = proxy.clone().template(other.parse().unwrap());
-        let none = any(async || StatusCode::NOT_FOUND);
-        let router = Router::new()
-            .route("/.well-known/masque/udp/{*target}", none.clone())
-            .route("/other/{*target}", none)
-            .layer(other)
-            .layer(proxy.clone());
+        let router = router().layer(other).layer(proxy.clone());
         let builder = Server::builder().connect_udp();
         let config = Certificate::shared().config().transport(transport());
         let server = run_with(builder, config, router);
@@ -109,24 +113,6 @@ impl Host {
             }
         })
         .await;
-    }
-}
-
-/// A file for a judge, until it is dropped.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let name = format!("hybriq-masque-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, content).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

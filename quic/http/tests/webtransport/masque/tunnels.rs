@@ -7,8 +7,12 @@ use http::{StatusCode, Version};
 use hybriq_http::masque::{
     self, ConnectError, Limits, MAX_PAYLOAD, Target, TunnelError, UdpTunnel, forward,
 };
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UdpSocket,
+};
 
-use super::{Host, echo, echo_at, open, ping, target};
+use super::{Host, echo, echo_at, open, ping, router, target};
 use crate::support::{self, Certificate, Http3, client_config, post, run, soon, upgrade_to};
 
 #[tokio::test]
@@ -85,6 +89,7 @@ async fn refusals_say_why() {
         ("192.0.2.1:1", 403, "destination_ip_prohibited"),
         ("[::ffff:192.0.2.1]:1", 403, "destination_ip_prohibited"),
         ("outside.test:1", 403, "destination_ip_prohibited"),
+        ("255.255.255.255:1", 502, "destination_ip_unroutable"),
         ("unknown.test:1", 502, "dns_error"),
         ("nowhere.test:1", 502, "dns_error"),
         ("hangs.test:1", 504, "dns_timeout"),
@@ -106,7 +111,7 @@ async fn refusals_say_why() {
         );
     }
     let stats = host.proxy.stats();
-    assert_eq!((stats.open, stats.accepted, stats.refused), (0, 0, 7));
+    assert_eq!((stats.open, stats.accepted, stats.refused), (0, 0, 8));
     let plain = run(axum::Router::new());
     let template = format!("localhost:{}", plain.address().port());
     let template = masque::Template::well_known(&template).unwrap();
@@ -209,6 +214,74 @@ async fn payloads_pass_in_capsules_over_tcp() {
             host.until_open(0).await;
         }
     }
+}
+
+/// What is longer than a datagram takes is not cut.
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_dropped_as_a_whole() {
+    let host = Host::new();
+    let client = host.client().await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let tunnel = open(&client, &socket.local_addr().unwrap().into()).await;
+    let tunnel = tunnel.unwrap();
+    tunnel.send("query".into()).unwrap();
+    let (_, from) = soon(socket.recv_from(&mut [0; 9])).await.unwrap();
+    for answer in [&vec![7; 2_000][..], b"small"] {
+        socket.send_to(answer, from).await.unwrap();
+    }
+    assert_eq!(soon(tunnel.recv()).await.unwrap().unwrap(), "small");
+    drop(tunnel);
+    host.until_open(0).await;
+    assert_eq!(host.proxy.stats().dropped, 1);
+}
+
+/// A connection has a quarter of the lookups, and leaves the rest to others.
+#[tokio::test]
+async fn lookups_are_limited() {
+    let mut limits = Limits::default();
+    limits.lookups = 4;
+    let host = Host::with(limits);
+    let (one, other) = (host.client().await, host.client().await);
+    let port = echo().await.port();
+    let slow = target(&format!("slow.test:{port}"));
+    let waiting = tokio::spawn({
+        let (one, slow) = (one.clone(), slow.clone());
+        async move { one.connect_udp(&slow).await }
+    });
+    host.until_open(1).await;
+    let fast = target(&format!("echo.test:{port}"));
+    let refused = open(&one, &fast).await.unwrap_err();
+    assert!(refused.to_string().contains("503"), "{refused}");
+    ping(&open(&other, &fast).await.unwrap(), b"ping").await;
+    host.lookups.add_permits(1);
+    ping(&soon(waiting).await.unwrap().unwrap(), b"ping").await;
+    ping(&open(&one, &fast).await.unwrap(), b"ping").await;
+}
+
+/// Returns the status of the answer to a request with `upgrade: connect-udp` over HTTP/1.1.
+async fn status_over_http1(server: &support::Running, method: &str) -> String {
+    let mut stream = support::connect_tls(server.address(), "http/1.1")
+        .await
+        .unwrap();
+    let head = format!(
+        "{method} /.well-known/masque/udp/127.0.0.1/1/ HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\
+         connection: upgrade\r\nupgrade: connect-udp\r\n\r\n"
+    );
+    soon(stream.write_all(head.as_bytes())).await.unwrap();
+    let mut status = [0; 12];
+    soon(stream.read_exact(&mut status)).await.unwrap();
+    String::from_utf8(status[9..].to_vec()).unwrap()
+}
+
+/// A layer makes no proxy of a server that does not allow it, and over HTTP/1.1 only GET asks for a tunnel (RFC 9298 §3.2).
+#[tokio::test]
+async fn tunnels_over_http1_are_allowed_by_the_server_and_asked_for_with_get() {
+    let host = Host::new();
+    assert_eq!(status_over_http1(&host.server, "GET").await, "101");
+    assert_eq!(status_over_http1(&host.server, "POST").await, "404");
+    let server = run(router().layer(host.proxy.clone()));
+    assert_eq!(status_over_http1(&server, "GET").await, "404");
+    host.until_open(0).await;
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use futures_util::task::AtomicWaker;
 use http::Response;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::server::fields;
+use crate::versions::content::remove_those_of_connection;
 
 /// The heads of a connection.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Head {
 
     /// Sends an interim response as soon as hyper has written everything before it. The caller polls the connection.
     pub(in crate::server::tcp) fn interject(&self, mut response: Response<()>) {
-        fields::remove_those_of_connection(response.headers_mut());
+        remove_those_of_connection(response.headers_mut());
         let status = response.status();
         let reason = status.canonical_reason().unwrap_or_default();
         let mut out = self.interim.lock().unwrap_or_else(PoisonError::into_inner);

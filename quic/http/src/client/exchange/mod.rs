@@ -1,5 +1,7 @@
 //! One request and its response, over as many connections as it needs.
 
+mod forward;
+
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, Response, StatusCode, header::HeaderName, request::Parts};
@@ -8,13 +10,14 @@ use tokio::{
     time::Instant,
 };
 
+pub use self::forward::Forward;
 use super::{
     connections::{Choice, Http3, Progress, Shared, Wanted},
     error::{ClientError, Failure, Repeat},
     http3,
     origin::{Origin, name_host},
     outgoing::{Hearing, Outgoing},
-    tcp::{Connection, Http1, Http2},
+    tcp::{Connection, Http1, Http2, Offer},
 };
 use crate::{Body, Peer, usage::Exchange};
 
@@ -216,7 +219,7 @@ impl Sender {
 
     /// Makes one more connection of HTTP/1.1.
     async fn another(&self, slot: OwnedSemaphorePermit) -> Result<Option<Ready>, ClientError> {
-        let connection = self.shared.dial(&self.origin).await;
+        let connection = self.shared.dial(&self.origin, Offer::All).await;
         let connection = connection.map_err(|error| {
             let shared = &self.shared;
             shared.not_connected(&self.origin, None, Some(error))

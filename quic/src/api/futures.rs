@@ -21,12 +21,12 @@ use crate::errors::SendDatagramError;
 /// The bidirectional streams that the peer opens: [`Connection::accept_bidi`].
 #[must_use = "it accepts nothing unless it is polled"]
 #[derive(Debug)]
-pub struct BidiStreams<S = Established>(Option<Connection<S>>);
+pub struct BidiStreams<S: Stage = Established>(Option<Connection<S>>);
 
 /// The unidirectional streams that the peer opens: [`Connection::accept_uni`].
 #[must_use = "it accepts nothing unless it is polled"]
 #[derive(Debug)]
-pub struct UniStreams<S = Established>(Option<Connection<S>>);
+pub struct UniStreams<S: Stage = Established>(Option<Connection<S>>);
 
 /// The datagrams of a connection: a `Stream` of [`Connection::recv_datagram`], and a `Sink` that waits for room in the
 /// queue as [`Connection::send_datagram_wait`] does. Closing the sink does not close the connection.

@@ -197,6 +197,7 @@
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` methods |
 //! | notice a server that used to be post-quantum and no longer is | [`ClientConfig::continuity`], [`ServerMemory`](memory::ServerMemory), [`ServerConfig::post_quantum_commitment`] |
+//! | use sockets of your own, or run programs in virtual time | [`EndpointBuilder::bind_custom`] |
 //! | do without HelloRetryRequests | automatic; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
 //! | keep keys elsewhere, verify certificates yourself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], with the feature `unstable-rustls` |
@@ -339,6 +340,13 @@ pub mod memory {
 #[cfg(feature = "qlog")]
 pub mod qlog {
     pub use hybriq_qlog::{Candidate, Qlog, QlogBuilder, QlogStats, Schema};
+}
+/// Sockets of the application, for [`EndpointBuilder::bind_custom`]: tunnels, network stacks in user space, and simulated
+/// networks.
+#[cfg(feature = "tokio")]
+pub mod socket {
+    pub use crate::udp::{DatagramSocket, Outgoing, Received};
+    pub use hybriq_proto::wire::udp::Ecn;
 }
 /// Stages of a [`Connection`]: before and after its handshake is complete.
 #[cfg(feature = "tokio")]

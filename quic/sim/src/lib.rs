@@ -23,6 +23,9 @@
 //!    [`Character`](adversary::Character): `examples/hostile_peer.rs`. To build a single packet of
 //!    your own there is [`Forge`], which seals any frames into packets of a connection.
 //!
+//! 4. *Run a program.* With the feature `sockets`, [`sockets::Sockets`](sockets) carry the endpoints of `hybriq` over the
+//!    network, and a paused clock of tokio is their virtual time: `quic/tests/sim/applications.rs`.
+//!
 //! # Invariants
 //!
 //! At every step the world checks invariants: a server sends at most three times what it received
@@ -69,6 +72,8 @@ pub use network::{
     stats::{Delays, LinkReport, LinkStats},
 };
 pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
+#[cfg(feature = "sockets")]
+pub use world::sockets;
 pub use world::{
     SERVER_ADDRESS, World,
     app::{App, Ask, Echo, Idle, Progress},

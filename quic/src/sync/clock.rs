@@ -9,17 +9,14 @@ use std::{
 
 use tokio::time::{Sleep, sleep_until};
 
-/// Returns the current time. Nothing else in this crate reads the clock for the core.
-#[cfg_attr(
-    not(test),
-    expect(clippy::disallowed_methods, reason = "the driver owns the clock")
-)]
+/// Returns the current time. Nothing else in this crate reads the clock for the core. It is that of the runtime, which
+/// programs may pause in their tests: without such tests, tokio reads the system's clock.
 pub(crate) fn now() -> Instant {
     #[cfg(test)]
     if let Some(now) = crate::sync::time::now() {
         return now;
     }
-    Instant::now()
+    tokio::time::Instant::now().into_std()
 }
 
 /// Returns the time since 1970, on which the machines of a fleet agree.

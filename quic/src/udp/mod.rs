@@ -3,8 +3,6 @@
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod message;
 mod offload;
-#[cfg(test)]
-mod port;
 mod registered;
 mod reports;
 mod setup;
@@ -16,16 +14,15 @@ use hybriq_proto::wire::udp::{Ecn, canonical};
 use quinn_udp::EcnCodepoint;
 
 pub(crate) use offload::refuses_train;
-#[cfg(test)]
-pub(crate) use port::{Network, Socket};
 pub(crate) use reports::{Report, cause_of};
 #[cfg(unix)]
 pub(crate) use setup::bind::passed;
 pub(crate) use setup::bind::{check, is_shared};
 pub(crate) use setup::buffers::Buffers;
-pub(crate) use socket::Opened;
-#[cfg(not(test))]
-pub(crate) use socket::Socket;
+#[cfg(test)]
+pub(crate) use socket::Network;
+pub use socket::{DatagramSocket, Outgoing, Received};
+pub(crate) use socket::{Opened, Prepared, Socket};
 
 /// Open file of the system, for another process.
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -10,7 +10,7 @@ use hybriq_proto::{
     wire::udp::{Ecn, canonical},
 };
 
-use super::{Buffers, Options, can_reach, cause_of, socket::Socket};
+use super::{Buffers, Options, can_reach, cause_of, socket::system::Socket};
 
 fn socket(address: &str) -> Socket {
     Socket::bind(address.parse().unwrap(), Options::default()).unwrap()

@@ -5,6 +5,7 @@
 )]
 
 mod acks;
+mod applications;
 mod bad_input;
 mod bulk;
 mod careful_resume;

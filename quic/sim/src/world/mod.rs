@@ -5,6 +5,8 @@ pub(super) mod download;
 pub(super) mod host;
 pub(super) mod ledger;
 pub(super) mod peer;
+#[cfg(feature = "sockets")]
+pub mod sockets;
 pub(super) mod trace;
 
 use std::{

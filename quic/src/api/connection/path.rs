@@ -3,7 +3,7 @@
 use std::{
     net::{Ipv6Addr, SocketAddr},
     task::Poll,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use hybriq_proto::{
@@ -11,7 +11,10 @@ use hybriq_proto::{
 };
 
 use super::Connection;
-use crate::worker::{State, WaitFor, wake};
+use crate::{
+    sync::clock,
+    worker::{State, WaitFor, wake},
+};
 
 impl Connection {
     /// Moves a client to another local address without losing data in flight (RFC 9000 §9). Returns
@@ -93,12 +96,8 @@ impl Connection {
     /// let is_new = connection.rotate_cids();
     /// # }
     /// ```
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the handle is outside of the core"
-    )]
     pub fn rotate_cids(&self) -> bool {
-        let rotated = self.handle.lock().core.rotate_cids(Instant::now());
+        let rotated = self.handle.lock().core.rotate_cids(clock::now());
         self.handle.touch();
         rotated
     }

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use hybriq_proto::{endpoint::Setup, wire::limits};
+use hybriq_proto::{
+    endpoint::Setup,
+    wire::{limits, udp::canonical},
+};
 use tokio::runtime::Handle;
 
 use super::{EndpointBuilder, Steered};
@@ -18,7 +21,7 @@ use crate::{
     errors::EndpointError,
     restart::Inheritance,
     sync::Mutex,
-    udp::{self, Opened, Sharing},
+    udp::{self, DatagramSocket, Opened, Prepared, Sharing},
     worker::{self, Mailbox, Shared, WorkerSettings},
 };
 
@@ -136,6 +139,47 @@ impl EndpointBuilder {
         self.start(sockets, setups, ports, Inheritance::default())
     }
 
+    /// Starts the endpoint on a socket of the application: a tunnel, or a simulated network.
+    ///
+    /// There is one worker. Connections do not move to other local addresses
+    /// ([`Connection::migrate`](crate::Connection::migrate)), and the endpoint cannot be handed over to another process.
+    ///
+    /// # Virtual time
+    /// Endpoints take the time from tokio's clock. On a runtime whose clock is paused, it jumps to the next timer whenever
+    /// nothing else is to be done: with a simulated network, hours pass in milliseconds, for the endpoint and for all of
+    /// the program that uses tokio's timers.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind); and if the builder asks for several workers.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind_custom(self, socket: impl DatagramSocket) -> Result<Endpoint, EndpointError> {
+        let (count, ports) = self.check()?;
+        let mut addresses = vec![canonical(socket.local_address())];
+        if let (Some(&address), false) = (addresses.first(), count == 1) {
+            return Err(EndpointError::Sockets {
+                address,
+                sockets: 1,
+                workers: count,
+            });
+        }
+        let mut sockets = vec![Prepared::Custom(Box::new(socket))];
+        for address in &self.also {
+            for opened in sockets::open(address, &ports, count)? {
+                addresses.push(opened.local_address());
+                sockets.push(Prepared::System(opened));
+            }
+        }
+        let (setups, placement) = (self.setups()?, self.placement);
+        let parts = self.assemble(addresses, setups, count, ports, Inheritance::default());
+        if let Some(mailbox) = parts.mailboxes.first() {
+            let core = worker::first_core(count);
+            parts.start(0, core, mailbox, sockets).run(placement)?;
+        }
+        Ok(parts.endpoint)
+    }
+
     /// Checks the settings. Returns the number of workers, and how to open sockets.
     pub(in crate::endpoint) fn check(&self) -> Result<(usize, Ports), EndpointError> {
         if self.placement == Placement::Runtime {
@@ -179,15 +223,10 @@ impl EndpointBuilder {
         let mut sockets: Vec<_> = sockets.into_iter().map(Vec::into_iter).collect();
         let first_core = worker::first_core(count);
         for (index, mailbox) in parts.mailboxes.iter().enumerate() {
-            let own = sockets.iter_mut().filter_map(Iterator::next).collect();
-            let start = worker::Start {
-                index: index as u8,
-                core: first_core.wrapping_add(index),
-                shared: parts.endpoint.shared.clone(),
-                mailbox: mailbox.clone(),
-                sockets: (own, parts.options),
-                settings: parts.settings.clone(),
-            };
+            let own = sockets.iter_mut().filter_map(Iterator::next);
+            let own = own.map(Prepared::System).collect();
+            let core = first_core.wrapping_add(index);
+            let start = parts.start(index as u8, core, mailbox, own);
             // Dropping the endpoint after an error ends the workers that have started.
             start.run(placement)?;
         }
@@ -263,6 +302,26 @@ pub(crate) struct Parts {
     pub(crate) settings: Arc<WorkerSettings>,
     /// Options of sockets opened later.
     pub(crate) options: udp::Options,
+}
+
+impl Parts {
+    /// Returns everything that a worker starts with.
+    fn start(
+        &self,
+        index: u8,
+        core: usize,
+        mailbox: &Arc<Mailbox>,
+        sockets: Vec<Prepared>,
+    ) -> worker::Start {
+        worker::Start {
+            index,
+            core,
+            shared: self.endpoint.shared.clone(),
+            mailbox: mailbox.clone(),
+            sockets: (sockets, self.options),
+            settings: self.settings.clone(),
+        }
+    }
 }
 
 /// Setups with which an endpoint accepts and starts connections.

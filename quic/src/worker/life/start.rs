@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Handle};
 use crate::{
     config::Placement,
     errors::EndpointError,
-    udp::{self, Opened, Socket},
+    udp::{self, Prepared},
     worker::{Mailbox, Shared, Worker, WorkerSettings, shared::worker_thread, sockets::Sockets},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
     pub(crate) mailbox: Arc<Mailbox>,
     /// Its sockets, and the options of sockets opened later.
-    pub(crate) sockets: (Vec<Opened>, udp::Options),
+    pub(crate) sockets: (Vec<Prepared>, udp::Options),
     pub(crate) settings: Arc<WorkerSettings>,
 }
 
@@ -78,7 +78,7 @@ impl Start {
     /// Creates the worker. Its sockets belong to the current runtime.
     fn worker(self) -> Result<Worker, EndpointError> {
         let (opened, options) = self.sockets;
-        let sockets = opened.into_iter().map(Socket::register);
+        let sockets = opened.into_iter().map(Prepared::register);
         let sockets = sockets.collect::<Result<_, _>>()?;
         Ok(Worker::new(
             self.index,

@@ -105,6 +105,10 @@ impl Sockets {
         address: SocketAddr,
         peer: SocketAddr,
     ) -> Result<(SocketId, SocketAddr), MigrateError> {
+        if self.get(self.primary).is_some_and(Socket::is_custom) {
+            // A socket of the system would be on another network.
+            return Err(MigrateError::Bind(address, std::io::ErrorKind::Unsupported));
+        }
         let socket = Socket::bind(address, self.options)
             .map_err(|error| MigrateError::Bind(address, std::io::Error::from(error).kind()))?;
         let bound = socket.local_address();

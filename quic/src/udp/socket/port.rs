@@ -1,4 +1,4 @@
-//! Sockets of unit tests: system sockets, or ports of an in-memory network.
+//! Sockets of unit tests: ports of an in-memory network.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,14 +11,8 @@ use std::{
 use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Handle, Opened, Options, Report, Watched, codepoint, socket};
-use crate::errors::EndpointError;
-
-/// A system socket, or a port of a [`Network`].
-pub(crate) enum Socket {
-    System(socket::Socket),
-    Port(Port),
-}
+use super::Socket;
+use crate::udp::codepoint;
 
 /// An in-memory network, which delivers at once and in order.
 #[derive(Clone, Default)]
@@ -27,12 +21,12 @@ pub(crate) struct Network(Arc<Mutex<BTreeMap<SocketAddr, State>>>);
 /// A port of a network.
 pub(crate) struct Port {
     network: Network,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 /// State of a port.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     waiting: VecDeque<Datagram>,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -41,7 +35,7 @@ struct State {
     /// Number of datagrams that were refused because the port was full.
     refused: usize,
     /// True if nobody is told when the port has room again.
-    is_unwatched: bool,
+    pub(super) is_unwatched: bool,
     /// Errors of receiving and of sending, by their code.
     errors: [Option<i32>; 2],
     /// Number of datagrams that still reach the port, if limited.
@@ -138,11 +132,11 @@ fn wake(waker: Option<Waker>) {
 }
 
 impl Port {
-    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         act(self.network.lock().entry(self.address).or_default())
     }
 
-    fn poll_readable(&self, cx: &Context<'_>) -> Poll<()> {
+    pub(super) fn poll_readable(&self, cx: &Context<'_>) -> Poll<()> {
         self.with(|state| {
             if state.waiting.is_empty() && state.errors[0].is_none() {
                 state.reader = Some(cx.waker().clone());
@@ -152,7 +146,7 @@ impl Port {
         })
     }
 
-    fn poll_writable(&self, cx: &Context<'_>) -> Poll<()> {
+    pub(super) fn poll_writable(&self, cx: &Context<'_>) -> Poll<()> {
         self.with(|state| {
             if state.full {
                 state.writer = Some(cx.waker().clone()).filter(|_| !state.is_unwatched);
@@ -162,7 +156,11 @@ impl Port {
         })
     }
 
-    fn receive(&self, messages: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
+    pub(super) fn receive(
+        &self,
+        messages: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> io::Result<usize> {
         let mut count = 0;
         if let Some(code) = self.with(|state| state.errors[0]) {
             return Err(io::Error::from_raw_os_error(code));
@@ -187,7 +185,7 @@ impl Port {
         Ok(count)
     }
 
-    fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+    pub(super) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let full = self.with(|state| {
             state.refused += usize::from(state.full);
             state.full
@@ -211,104 +209,5 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         self.network.lock().remove(&self.address);
-    }
-}
-
-impl Socket {
-    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
-        socket::Socket::bind(address, options).map(Self::System)
-    }
-
-    pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
-        socket::Socket::register(opened).map(Self::System)
-    }
-
-    pub(crate) fn handle(&self) -> io::Result<Handle> {
-        match self {
-            Self::System(socket) => socket.handle(),
-            Self::Port(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
-        match self {
-            Self::System(socket) => socket.watch(for_what),
-            Self::Port(_) => Ok(()),
-        }
-    }
-
-    pub(crate) fn local_address(&self) -> SocketAddr {
-        match self {
-            Self::System(socket) => socket.local_address(),
-            Self::Port(port) => port.address,
-        }
-    }
-
-    pub(crate) fn max_datagrams(&self) -> usize {
-        match self {
-            Self::System(socket) => socket.max_datagrams(),
-            Self::Port(_) => 1,
-        }
-    }
-
-    pub(crate) fn on_taken_apart(&self, peer: SocketAddr) {
-        if let Self::System(socket) = self {
-            socket.on_taken_apart(peer);
-        }
-    }
-
-    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::System(socket) => socket.poll_readable(cx),
-            Self::Port(port) => port.poll_readable(cx),
-        }
-    }
-
-    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::System(socket) => socket.poll_writable(cx),
-            Self::Port(port) => port.poll_writable(cx),
-        }
-    }
-
-    pub(crate) fn keep_reports(&mut self, keep: bool) {
-        if let Self::System(socket) = self {
-            socket.keep_reports(keep);
-        }
-    }
-
-    pub(crate) fn take_report(&self) -> Option<Report> {
-        match self {
-            Self::System(socket) => socket.take_report(),
-            Self::Port(_) => None,
-        }
-    }
-
-    pub(crate) fn poll_reports(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::System(socket) => socket.poll_reports(cx),
-            Self::Port(_) => Poll::Pending,
-        }
-    }
-
-    pub(crate) fn is_watched_for_room(&self) -> bool {
-        match self {
-            Self::System(socket) => socket.is_watched_for_room(),
-            Self::Port(port) => port.with(|state| !state.is_unwatched),
-        }
-    }
-
-    pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
-        match self {
-            Self::System(socket) => socket.receive(buffers),
-            Self::Port(port) => buffers.fill(|messages, meta| port.receive(messages, meta)),
-        }
-    }
-
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
-        match self {
-            Self::System(socket) => socket.send(transmit, contents),
-            Self::Port(port) => port.send(transmit, contents),
-        }
     }
 }

@@ -9,15 +9,17 @@ use std::{
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 
-use super::{
-    Buffers, Handle, Options, Report, Watched, codepoint,
-    offload::Offload,
-    registered::Registered,
-    setup::{bind, control, steer},
-};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use super::{message, registered::Awaited, reports};
-use crate::errors::EndpointError;
+use crate::udp::{message, registered::Awaited, reports};
+use crate::{
+    errors::EndpointError,
+    udp::{
+        Buffers, Handle, Options, Report, Watched, codepoint,
+        offload::Offload,
+        registered::Registered,
+        setup::{bind, control, steer},
+    },
+};
 use hybriq_proto::{endpoint::Transmit, owners::cids::Steering, wire::udp::canonical};
 
 /// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied
@@ -37,7 +39,7 @@ pub(crate) struct Socket {
 
 /// A socket that is bound but not yet registered with a runtime.
 pub(crate) struct Opened {
-    pub(super) io: socket2::Socket,
+    io: socket2::Socket,
     state: UdpSocketState,
     local_address: SocketAddr,
     gso: bool,

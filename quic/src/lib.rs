@@ -383,7 +383,7 @@ pub mod tls {
         ShareSizes, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
         SupportedGroups, UnknownProfile, Verifier, is_fips,
     };
-    /// The interface to a TLS library: what a [`Provider`] of an application implements.
+    /// The interface to a TLS library: what a [`Provider`](provider::Provider) of an application implements.
     pub mod provider {
         pub use hybriq_tls::{
             ClientStart, EarlyDataStatus, Flight, Level, Negotiated, PerLevel, Provider, Secret,

@@ -20,7 +20,7 @@ pub use uni::{Uni, UniReceiver};
 pub enum Start {
     /// A message.
     Message,
-    /// A stream of the session of WebTransport on this stream; [`Receiver::take_rest`](Receiver::take_rest) has what arrived of it.
+    /// A stream of the session of WebTransport on this stream; [`Receiver::take_rest`] has what arrived of it.
     Session(StreamId),
 }
 
@@ -45,7 +45,7 @@ pub enum Received<H> {
     /// The trailers.
     Trailers(HeaderMap),
     /// The rest of the stream belongs to the session of WebTransport on this stream;
-    /// [`Receiver::take_rest`](Receiver::take_rest) has what arrived of it.
+    /// [`Receiver::take_rest`] has what arrived of it.
     Session(StreamId),
     /// The end of the message.
     End,

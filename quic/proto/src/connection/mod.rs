@@ -30,6 +30,7 @@ pub(crate) use self::receive::{KeptPacket, Seen};
 pub(crate) use self::start::forecast::Situation;
 pub use self::start::forecast::{AddressProof, FirstFlight, FlightLimit};
 pub use self::start::{Attempt, ClientStart, Exchanged, ServerStart, Setup};
+pub(crate) use self::watch::census::most_memory_of_packets;
 use self::{
     close::Close,
     establish::opening::Opening,
@@ -140,7 +141,7 @@ struct Agreed {
 }
 
 /// Connection ids of both ends.
-struct Cids {
+pub(crate) struct Cids {
     local: cids::Local,
     peer: cids::Peer,
     /// Destination connection id of a client's Initials until it knows the server's own.
@@ -164,10 +165,21 @@ impl Cids {
         Ok(())
     }
 
+    /// Returns our ids in use.
+    pub(crate) fn local(&self) -> impl Iterator<Item = Cid> + '_ {
+        self.local.active()
+    }
+
+    /// Returns the stateless reset tokens for the peer's ids in use; with one of them, a peer that
+    /// has lost its state can end the connection (RFC 9000 §10.3).
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
+        self.peer.reset_tokens()
+    }
+
     /// Returns true if this is the reset token of an id in use. The comparison takes constant time
     /// (RFC 9000 §10.3.1).
     fn is_reset(&self, token: &ResetToken) -> bool {
-        let equal = self.peer.reset_tokens().filter(|known| *known == token);
+        let equal = self.reset_tokens().filter(|known| *known == token);
         equal.count() > 0
     }
 }
@@ -196,6 +208,12 @@ impl Acks {
     #[inline]
     fn largest(&self, space: Space) -> Option<(PacketNumber, Instant)> {
         self.received.get(space)?.largest()
+    }
+
+    /// Returns the marks of the packets that were received.
+    fn ecn_counts(&self) -> EcnCounts {
+        let counts = self.received.iter().filter_map(Received::ecn_counts);
+        counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 
     /// Returns true if packets of a space wait for their acknowledgement.
@@ -291,15 +309,9 @@ impl Connection {
         self.cids.local.rotate(now) && peer
     }
 
-    /// Returns our connection ids in use.
-    pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
-        self.cids.local.active()
-    }
-
-    /// Returns the stateless reset tokens for the peer's ids in use; with one of them, a peer that
-    /// has lost its state can end the connection (RFC 9000 §10.3).
-    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
-        self.cids.peer.reset_tokens()
+    /// Returns the connection ids of both ends.
+    pub(crate) const fn cids(&self) -> &Cids {
+        &self.cids
     }
 
     /// Returns the streams. The caller transmits afterwards.
@@ -364,6 +376,8 @@ impl Connection {
     /// Returns the counters.
     pub fn stats(&self) -> ConnectionStats {
         let mtu = self.paths.mtu_counts();
+        // Those of the handshake, whose spaces are gone.
+        let of_handshake = &self.observer.stats;
         ConnectionStats {
             mtu_probes_sent: mtu.sent,
             mtu_probes_lost: mtu.lost,
@@ -372,8 +386,8 @@ impl Connection {
             spurious_losses: self.recovery.spurious_losses(),
             congestion_events: self.recovery.congestion_events(),
             ptos: self.recovery.ptos(),
-            ecn_echoed: self.ecn_echoed(),
-            ecn_received: self.ecn_received(),
+            ecn_echoed: of_handshake.ecn_echoed.plus(self.recovery.ecn_echoed()),
+            ecn_received: of_handshake.ecn_received.plus(self.acks.ecn_counts()),
             key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
@@ -381,16 +395,6 @@ impl Connection {
             datagram_frames: self.datagrams.stats(),
             ..self.observer.stats
         }
-    }
-
-    fn ecn_received(&self) -> EcnCounts {
-        let counts = self.acks.received.iter().filter_map(Received::ecn_counts);
-        counts.fold(self.observer.stats.ecn_received, EcnCounts::plus)
-    }
-
-    fn ecn_echoed(&self) -> EcnCounts {
-        let of_handshake = self.observer.stats.ecn_echoed;
-        of_handshake.plus(self.recovery.ecn_echoed())
     }
 
     /// Returns the state of the path in use.

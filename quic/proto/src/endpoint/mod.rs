@@ -364,7 +364,7 @@ impl Endpoint {
                 }
             }
         }
-        self.resets.set(slot, connection.reset_tokens());
+        self.resets.set(slot, connection.cids().reset_tokens());
         if !connection.is_handshaking() {
             self.on_handshake_over(slot);
         }
@@ -373,7 +373,7 @@ impl Endpoint {
 
     /// Restarts a connection after Version Negotiation, under new ids.
     fn restart(&mut self, slot: Slot, connection: &mut Connection) {
-        for cid in connection.local_cids() {
+        for cid in connection.cids().local() {
             self.routing.remove(&cid);
         }
         let local_cid = self.new_cid();
@@ -397,7 +397,7 @@ impl Endpoint {
     fn forget(&mut self, slot: Slot, connection: &Connection) {
         self.on_handshake_over(slot);
         self.resets.set(slot, std::iter::empty());
-        for cid in connection.local_cids() {
+        for cid in connection.cids().local() {
             self.routing.remove(&cid);
         }
         let entry = self.connections.try_remove(slot.0 as usize);

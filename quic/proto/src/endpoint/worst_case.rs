@@ -1,6 +1,11 @@
 //! Memory that peers can make a server hold, as a function of its configuration.
 
-use crate::{config::TransportConfig, connection::Connection, owners::streams, wire::limits};
+use crate::{
+    config::TransportConfig,
+    connection::{self, Connection},
+    owners::streams,
+    wire::limits,
+};
 
 /// Bytes of a piece of a stream behind a gap, in addition to its data: its share of a node of the
 /// tree that contains it.
@@ -92,7 +97,7 @@ impl WorstCaseMemory {
             datagrams: datagrams as u64,
             crypto: limits::CRYPTO_BUFFER as u64 + CHUNK + limits::CRYPTO_PIECES as u64 * PIECE,
             sent: allowed.max_bidi.saturating_mul(held),
-            packets: Connection::most_memory_of_packets(),
+            packets: connection::most_memory_of_packets(),
             hellos: limits::PARTIAL_HELLOS_BYTES as u64 + limits::PARTIAL_HELLOS as u64 * HELLO,
             early_packets: limits::ALL_EARLY_BYTES as u64,
             answers: limits::WAITING_ANSWERS as u64 * ANSWER,

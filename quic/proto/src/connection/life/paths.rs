@@ -285,7 +285,8 @@ impl Connection {
                 let known = self.recovery.change_path(now, state);
                 self.paths.save_left(left, known);
                 self.paths.resume_mtu();
-                self.follow_mtu();
+                let size = self.paths.active().datagram_size();
+                self.recovery.on_datagram_size(size);
             }
         }
         self.header_bits.on_new_path();
@@ -298,14 +299,7 @@ impl Connection {
             most: self.config.mtu.max_datagram_size,
             peer: u16::try_from(peer).unwrap_or(u16::MAX),
         });
-        self.follow_mtu();
-    }
-
-    /// Updates loss detection and congestion control if the datagram size changed.
-    pub(in crate::connection) fn follow_mtu(&mut self) {
         let size = self.paths.active().datagram_size();
-        if size != self.recovery.datagram_size() {
-            self.recovery.on_datagram_size(size);
-        }
+        self.recovery.on_datagram_size(size);
     }
 }

@@ -6,12 +6,12 @@ use std::{net::IpAddr, time::Instant};
 use bytes::Bytes;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Memory},
     remembered::token::Token,
     stats::census::Census,
     wire::{
         frame::{FrameWriter, NewToken, Owner, Timing},
-        packet::Space,
+        packet::{Space, Version},
     },
 };
 
@@ -120,17 +120,24 @@ impl Owner for NewTokens {
     }
 }
 
-impl Connection {
+impl Memory {
     /// Stores a token from the server, which is for the version in use (RFC 9369 §5).
-    pub(in crate::connection) fn keep_token(&self, now: Instant, frame: &NewToken<'_>) {
-        if let Some(known) = &self.memory.server {
-            let (version, token) = (self.version(), Bytes::copy_from_slice(frame.token));
+    pub(in crate::connection) fn keep_token(
+        &self,
+        now: Instant,
+        version: Version,
+        frame: &NewToken<'_>,
+    ) {
+        if let Some(known) = &self.server {
+            let token = Bytes::copy_from_slice(frame.token);
             known
                 .server
                 .change(now, |record| record.put_token(version, token.clone()));
         }
     }
+}
 
+impl Connection {
     /// Returns the address for which the peer should get a token.
     pub(in crate::connection) fn needs_token(&self) -> Option<IpAddr> {
         let ip = self.paths.active().peer().ip();

@@ -64,7 +64,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => {}
             Frame::NewToken(new) => {
                 only_from_server(self.side, FrameType::NEW_TOKEN)?;
-                self.keep_token(now, &new);
+                self.memory.keep_token(now, self.version(), &new);
             }
             Frame::HandshakeDone => {
                 only_from_server(self.side, FrameType::HANDSHAKE_DONE)?;

@@ -73,9 +73,10 @@ impl Connection {
 
     fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: &mut Packets<'_>) {
         let len = packets.bytes().len();
-        let was_blocked = self.is_blocked();
+        let was_blocked = self.paths.active().is_blocked();
         if !self.paths.admit(arrival, len, self.moves()) {
-            self.on_dropped(len, DropTrigger::ConnectionUnknown);
+            self.observer
+                .on_dropped(len, DropTrigger::ConnectionUnknown);
             return;
         }
         if was_blocked {
@@ -110,7 +111,7 @@ impl Connection {
             let fate = match packets.next() {
                 None => return,
                 Some(Err(_)) => {
-                    self.on_dropped(datagram_len, DropTrigger::Invalid);
+                    self.observer.on_dropped(datagram_len, DropTrigger::Invalid);
                     return;
                 }
                 Some(Ok(Decoded::Protected(packet)))
@@ -142,14 +143,10 @@ impl Connection {
             let size = left.saturating_sub(packets.bytes().len());
             match fate {
                 Fate::Accepted => self.observer.stats.packets_received += 1,
-                Fate::Dropped(trigger) => self.on_dropped(size, trigger),
+                Fate::Dropped(trigger) => self.observer.on_dropped(size, trigger),
                 Fate::Kept => {}
             }
         }
-    }
-
-    fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
-        self.observer.on_dropped(size, trigger);
     }
 
     /// Handles kept packets whose keys are now available. One of them may bring the keys of
@@ -390,18 +387,12 @@ impl Connection {
         recovery::Context {
             handshake,
             peer_max_ack_delay: self.acks.frequency.peer_max_delay(),
-            amplification: if self.is_blocked() {
+            amplification: if self.paths.active().is_blocked() {
                 recovery::Amplification::Blocked
             } else {
                 recovery::Amplification::Open
             },
         }
-    }
-
-    /// Returns true if the anti-amplification limit leaves no room for a datagram (RFC 9000 §8.1).
-    #[inline]
-    fn is_blocked(&self) -> bool {
-        !self.paths.active().may_send(limits::MIN_DATAGRAM as u64)
     }
 
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {

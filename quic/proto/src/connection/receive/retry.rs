@@ -30,14 +30,6 @@ impl Retried {
 }
 
 impl Connection {
-    /// Returns the token in our Initial packets. Every Initial carries it, so that each proves the
-    /// address.
-    pub(in crate::connection) fn initial_token(&self) -> &[u8] {
-        self.opening
-            .retried()
-            .map_or(self.memory.tokens.spent(), |retried| &retried.token)
-    }
-
     /// Starts again with the same ClientHello and returns true. Ignores a Retry that is forged,
     /// late or not the first.
     pub(in crate::connection) fn on_retry(

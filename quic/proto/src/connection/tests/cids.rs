@@ -181,7 +181,7 @@ fn retirements_of_what_cannot_be_retired_close() {
 #[test]
 fn a_client_that_retires_ids_in_a_hurry_gets_others_at_a_bounded_rate() {
     let mut pair = quiet();
-    let issued = |pair: &mut Pair| pair.server.connection().local_cids().count();
+    let issued = |pair: &mut Pair| pair.server.connection().cids().local().count();
     let before = issued(&mut pair);
     let mut newest = limits::LOCAL_CIDS as u64 - 1;
     let mut given = 0;

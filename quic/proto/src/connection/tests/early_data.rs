@@ -390,7 +390,7 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     let server = server();
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
-    assert!(client.agreed.params.is_none() && client.reset_tokens().next().is_none());
+    assert!(client.agreed.params.is_none() && client.cids().reset_tokens().next().is_none());
     // The client learns nothing in time.
     client.agreed.params = Some(Box::new(Params {
         initial_max_streams_bidi: 1_000,
@@ -508,7 +508,7 @@ fn a_client_drops_0_rtt_packets() {
     assert_eq!(server.handshake.kind_of(Space::Data), Kind::OneRtt);
     let client = pair.client.connection();
     let (ours, theirs) = (
-        client.local_cids().next().unwrap(),
+        client.cids().local().next().unwrap(),
         *client.cids.peer.active(),
     );
     let turn = |header: &mut Header<'_>| {

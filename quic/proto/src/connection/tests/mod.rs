@@ -455,7 +455,7 @@ fn a_closing_connection_answers_ever_more_rarely() {
     pair.client.connection().close(now, 1, Bytes::new());
     assert_eq!(pair.client.transmit(now).len(), 1);
     let mut junk = vec![0x40; 40];
-    let cid = pair.client.connection().local_cids().next().unwrap();
+    let cid = pair.client.connection().cids().local().next().unwrap();
     junk[1..9].copy_from_slice(cid.as_bytes());
     let answers: usize = (0..64)
         .map(|_| {

@@ -63,7 +63,8 @@ fn the_last_packet_of_a_probe_timeout_has_1200_bytes_at_most() {
     let mut pair = filling();
     let server = pair.server.connection();
     *server.paths.active_mut().mtu_mut() = Mtu::new(1452);
-    server.follow_mtu();
+    let size = server.paths.active().datagram_size();
+    server.recovery.on_datagram_size(size);
     let mut out = vec![0; 65_000];
     while server.poll_transmit(pair.now, &mut out, 50).is_some() {}
     // The window is full, or pacing allows nothing more, and nothing arrives.

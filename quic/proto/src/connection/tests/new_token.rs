@@ -209,8 +209,12 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let client = pair.client.connection();
     let longest = vec![1; limits::TOKEN_LEN];
     let longer = vec![1; limits::TOKEN_LEN + 1];
-    client.keep_token(now, &NewToken { token: &longer });
-    client.keep_token(now, &NewToken { token: &longest });
+    client
+        .memory
+        .keep_token(now, Version::V1, &NewToken { token: &longer });
+    client
+        .memory
+        .keep_token(now, Version::V1, &NewToken { token: &longest });
     assert_eq!(tokens(&store), std::slice::from_ref(&longest));
     store.with("server.test", |record| {
         record.put_token(Version::V1, longest.into());

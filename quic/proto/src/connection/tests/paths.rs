@@ -73,7 +73,7 @@ fn dcid(datagram: &[u8]) -> &[u8] {
 
 /// Returns an id issued by the server that the client has not used yet.
 fn further_cid(pair: &mut Pair) -> Cid {
-    pair.server.connection().local_cids().last().unwrap()
+    pair.server.connection().cids().local().last().unwrap()
 }
 
 fn forge_to(

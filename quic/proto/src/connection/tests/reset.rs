@@ -17,6 +17,7 @@ fn established() -> (Pair, [u8; 16]) {
     let token = *pair
         .client
         .connection()
+        .cids()
         .reset_tokens()
         .next()
         .unwrap()

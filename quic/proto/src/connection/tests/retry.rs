@@ -17,7 +17,7 @@ const TOKEN: &[u8] = b"come back with this";
 
 pub(super) fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let client = pair.client.connection();
-    let local = client.local_cids().next().unwrap();
+    let local = client.cids().local().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
     let retry = Retry::new(client.version(), local, scid, TOKEN);
     let size = retry.encode(&client.id(), 0, &mut buffer);
@@ -161,7 +161,7 @@ fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
         let mut pair = pair();
         pair.client.transmit(pair.now);
         let client = pair.client.connection();
-        let local = client.local_cids().next().unwrap();
+        let local = client.cids().local().next().unwrap();
         let token = vec![7; len];
         let mut buffer = vec![0; 2 * limits::MIN_DATAGRAM];
         let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &token);
@@ -194,7 +194,7 @@ fn the_unused_bits_of_a_retry_mean_nothing() {
         let mut pair = pair();
         pair.client.transmit(pair.now);
         let client = pair.client.connection();
-        let local = client.local_cids().next().unwrap();
+        let local = client.cids().local().next().unwrap();
         let mut buffer = vec![0; limits::MIN_DATAGRAM];
         let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), TOKEN);
         let size = retry.encode(&client.id(), unused, &mut buffer);
@@ -211,7 +211,7 @@ fn a_retry_without_a_token_is_dropped() {
     let mut pair = pair();
     pair.client.transmit(pair.now);
     let client = pair.client.connection();
-    let local = client.local_cids().next().unwrap();
+    let local = client.cids().local().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
     let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &[]);
     let size = retry.encode(&client.id(), 0, &mut buffer);

@@ -112,7 +112,7 @@ fn a_packet_without_frames_is_a_violation() {
     pair.run();
     let now = pair.now;
     let take = |connection: &mut Connection, kind| {
-        let dcid = connection.local_cids().next().unwrap();
+        let dcid = connection.cids().local().next().unwrap();
         connection.take_frames(now, kind, &dcid, &[]).err()
     };
     for kind in [Kind::Initial, Kind::Handshake, Kind::OneRtt] {

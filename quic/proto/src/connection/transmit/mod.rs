@@ -237,7 +237,11 @@ impl Connection {
             version,
             dcid,
             scid,
-            token: self.initial_token(),
+            // Every Initial carries it, so that each proves the address.
+            token: match self.opening.retried() {
+                Some(retried) => &retried.token,
+                None => self.memory.tokens.spent(),
+            },
         }
     }
 

@@ -408,7 +408,7 @@ impl Connection {
             self.tell(Fate::Acked, &settled.packet.record);
         }
         for settled in &outcome.lost {
-            self.observe_loss(settled);
+            self.observer.on_lost(&self.recovery, settled);
             if let Some(packet) = sized(settled) {
                 let rtt = self.recovery.rtt().smoothed();
                 self.paths
@@ -420,7 +420,8 @@ impl Connection {
         if let (Some(received), Some(largest)) = (received, outcome.largest_acked_ack) {
             received.on_ack_of_ack(largest);
         }
-        self.follow_mtu();
+        let size = self.paths.active().datagram_size();
+        self.recovery.on_datagram_size(size);
         outcome.clear();
     }
 

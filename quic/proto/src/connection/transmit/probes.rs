@@ -97,7 +97,7 @@ impl Connection {
             return None;
         }
         self.paths.on_probe_sent(probe, size, window);
-        Some(self.counted(Transmit {
+        Some(self.observer.counted(Transmit {
             peer: probe.at.peer,
             local: probe.at.local,
             ecn,

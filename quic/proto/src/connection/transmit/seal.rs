@@ -147,15 +147,6 @@ impl Connection {
             size,
             segment_size: (size > segment).then_some(segment),
         };
-        self.counted(transmit)
-    }
-
-    /// Counts the datagrams that leave.
-    #[inline]
-    pub(in crate::connection) fn counted(&mut self, transmit: Transmit) -> Transmit {
-        let stats = &mut self.observer.stats;
-        stats.datagrams_sent += transmit.datagrams();
-        stats.bytes_sent += transmit.size as u64;
-        transmit
+        self.observer.counted(transmit)
     }
 }

@@ -151,11 +151,6 @@ impl Connection {
         }
     }
 
-    /// Returns the largest number of bytes that packet records take once the handshake is over.
-    pub(crate) const fn most_memory_of_packets() -> u64 {
-        Recovery::<Carried>::most_memory() as u64
-    }
-
     /// Returns the limits of [`Connection::tables`], which follow from [`limits`] and the
     /// configuration. The limit on stream pieces grows with the receive window.
     pub fn table_bounds(&self) -> Tables {
@@ -170,4 +165,9 @@ impl Connection {
             stream_pieces: self.streams.most_pieces(),
         }
     }
+}
+
+/// Returns the largest number of bytes that packet records take once the handshake is over.
+pub(crate) const fn most_memory_of_packets() -> u64 {
+    Recovery::<Carried>::most_memory() as u64
 }

@@ -16,14 +16,14 @@ use crate::{
         acks::frequency::Request,
         handshake::Keys,
         path::Address,
-        recovery::{Settled, Timeout},
+        recovery::{Recovery, Settled, Timeout},
     },
     stats::{ConnectionStats, PathStats},
     wire::{
         error::By,
         packet::{Cid, Kind, PacketNumber},
         params::Params,
-        udp::Ecn,
+        udp::{Ecn, Transmit},
     },
 };
 
@@ -179,6 +179,33 @@ impl Observer {
         self.tell(|| Event::PacketBuffered(PacketBuffered::new(kind, size)));
     }
 
+    /// Counts the datagrams that leave.
+    #[inline]
+    pub(in crate::connection) fn counted(&mut self, transmit: Transmit) -> Transmit {
+        self.stats.datagrams_sent += transmit.datagrams();
+        self.stats.bytes_sent += transmit.size as u64;
+        transmit
+    }
+
+    #[inline]
+    pub(in crate::connection) fn on_lost(
+        &self,
+        recovery: &Recovery<Carried>,
+        lost: &Settled<Carried>,
+    ) {
+        self.tell(|| {
+            let space = lost.packet.record.space;
+            let trigger = match recovery.largest_acked(space) {
+                None => LossTrigger::Abandoned,
+                Some(largest) if largest.distance_from(lost.pn) >= recovery.packet_threshold() => {
+                    LossTrigger::ReorderingThreshold
+                }
+                Some(_) => LossTrigger::TimeThreshold,
+            };
+            Event::PacketLost(PacketLost::new(space, lost.pn, lost.packet.size, trigger))
+        });
+    }
+
     /// Counts a dropped packet, and reports it to the subscriber.
     #[inline]
     pub(in crate::connection) fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
@@ -306,23 +333,6 @@ impl Connection {
             TimerKind::Probe
         };
         Some((at, kind))
-    }
-
-    #[inline]
-    pub(in crate::connection) fn observe_loss(&self, lost: &Settled<Carried>) {
-        self.observer.tell(|| {
-            let space = lost.packet.record.space;
-            let trigger = match self.recovery.largest_acked(space) {
-                None => LossTrigger::Abandoned,
-                Some(largest)
-                    if largest.distance_from(lost.pn) >= self.recovery.packet_threshold() =>
-                {
-                    LossTrigger::ReorderingThreshold
-                }
-                Some(_) => LossTrigger::TimeThreshold,
-            };
-            Event::PacketLost(PacketLost::new(space, lost.pn, lost.packet.size, trigger))
-        });
     }
 }
 

@@ -220,6 +220,12 @@ impl<S> Path<S> {
         bytes <= self.credit()
     }
 
+    /// Returns true if the anti-amplification limit leaves no room for a datagram (RFC 9000 §8.1).
+    #[inline]
+    pub const fn is_blocked(&self) -> bool {
+        !self.may_send(limits::MIN_DATAGRAM as u64)
+    }
+
     /// Returns true if the peer proved its address.
     pub const fn is_validated(&self) -> bool {
         matches!(self.credit, Credit::Open)

@@ -449,8 +449,11 @@ impl<R: 'static> Recovery<R> {
         self.datagram_size
     }
 
-    /// Handles a change of the path's datagram size.
+    /// Updates pacing and congestion control if the path's datagram size changed.
     pub fn on_datagram_size(&mut self, bytes: u16) {
+        if bytes == self.datagram_size {
+            return;
+        }
         self.datagram_size = bytes;
         self.pacer.set_datagram_size(bytes);
         self.controller.on_datagram_size(bytes);

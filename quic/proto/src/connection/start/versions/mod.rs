@@ -21,8 +21,8 @@ use crate::{
     wire::{
         error::Violation,
         packet::{
-            self, Cid, KeyPair, Kind, OpenError, PacketNumber, Protected, Version,
-            VersionNegotiation, Versions, initial_direction, initial_keys,
+            self, Cid, Kind, OpenError, PacketNumber, Protected, Version, VersionNegotiation,
+            Versions, initial_direction, initial_keys,
         },
         params::{Params, VersionInformation},
     },
@@ -223,7 +223,10 @@ impl Connection {
     ) -> Option<Result<Opened<'p>, OpenError>> {
         let version = packet.version?;
         self.handshake.keys().initial()?;
-        let keys = self.client_initial_keys(version);
+        // Initial keys depend on the destination id of the first Initial, or of the first after a Retry.
+        let retried = self.opening.retried().map(|retried| retried.scid);
+        let dcid = retried.unwrap_or(self.cids.original);
+        let keys = initial_keys(version, &dcid, Side::Client);
         let packet = packet.unprotect(&keys.peer.header, largest).ok()?;
         let pn = packet.pn;
         let payload = match packet.open(&keys.peer.packet) {
@@ -234,14 +237,6 @@ impl Connection {
         self.bind_tickets(version);
         self.opening.fix_version();
         Some(Ok(Opened { pn, payload }))
-    }
-
-    /// Returns a client's Initial keys in a version. They depend on the destination connection id
-    /// of its first Initial, or of the first after a Retry.
-    fn client_initial_keys(&self, version: Version) -> KeyPair {
-        let retried = self.opening.retried().map(|retried| retried.scid);
-        let dcid = retried.unwrap_or(self.cids.original);
-        initial_keys(version, &dcid, Side::Client)
     }
 
     /// Checks that the peer's transport parameters confirm the versions in headers, and that nobody

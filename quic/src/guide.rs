@@ -19,26 +19,26 @@
 macro_rules! chapter {
     ($name:ident, $page:literal) => {
         #[doc = concat!(
-            "[0-RTT]: super::early_data\n",
-            "[certificates]: super::certificates\n",
+            "[0-RTT]: crate::guide::early_data\n",
+            "[certificates]: crate::guide::certificates\n",
             "[checked]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/post-quantum.md#ml-dsa-with-other-stacks\n",
             "[compression]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/post-quantum.md#compressed-certificates\n",
             "[configuration]: https://github.com/hybriq/hybriq/blob/main/quic/docs/configuration.md\n",
             "[congestion]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/congestion.md\n",
-            "[drain]: super::production#graceful-shutdown\n",
-            "[errors]: super::errors\n",
-            "[hot restart]: super::restart\n",
+            "[drain]: crate::guide::production#graceful-shutdown\n",
+            "[errors]: crate::guide::errors\n",
+            "[hot restart]: crate::guide::restart\n",
             "[logs of connections]: https://github.com/hybriq/hybriq/blob/main/quic/docs/qlog.md\n",
             "[memory]: https://github.com/hybriq/hybriq/blob/main/quic/docs/configuration.md#what-a-client-remembers\n",
-            "[metrics]: super::metrics\n",
+            "[metrics]: crate::guide::metrics\n",
             "[performance]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/performance.md\n",
-            "[post-quantum]: super::post_quantum\n",
-            "[production]: super::production\n",
+            "[post-quantum]: crate::guide::post_quantum\n",
+            "[production]: crate::guide::production\n",
             "[proxies]: https://github.com/hybriq/hybriq/blob/main/quic/http/docs/client.md\n",
             "[shares]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/post-quantum.md#key-shares-ahead-of-time\n",
-            "[testing]: super::testing\n",
+            "[testing]: crate::guide::testing\n",
             "[threats and their tests]: https://github.com/hybriq/hybriq/blob/main/quic/evidence/security.md\n",
-            "[tuning]: super::tuning\n",
+            "[tuning]: crate::guide::tuning\n",
             "\n"
         )]
         #[doc = include_str!(concat!("../docs/", $page))]

@@ -219,7 +219,7 @@
 //! | `tokio` | on | the async endpoint; without it there is only the configuration |
 //! | `rustls` | on | the rustls provider |
 //! | `unstable-rustls` | off | types of rustls 0.23 in signatures, and the crate itself as `tls::rustls::library`; they may change in any release |
-//! | `platform-verifier` | off | certificates are judged by the operating system, with rustls: [`Trust::platform`] |
+//! | `platform-verifier` | off | certificates are judged by the operating system, with rustls: `Trust::platform` |
 //! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
 //! | `qlog` | off | logs of connections for tools such as qvis: the module `qlog` |
 //! | `brotli`, `zlib` | off | compression of certificates (RFC 8879), with rustls |

@@ -409,7 +409,7 @@ fn sources(folder: &Path, found: &mut String) {
             if !["target", ".git", "corpus"].contains(&name) {
                 sources(&path, found);
             }
-        } else if !name.ends_with(".md") {
+        } else if path.extension().is_none_or(|kind| kind != "md") {
             *found += &fs::read_to_string(&path).unwrap_or_default();
         }
     }

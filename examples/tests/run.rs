@@ -4,12 +4,11 @@
 mod common;
 
 use std::fs;
-use std::io::BufReader;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use common::{Running, next_line};
+use common::Running;
 
 const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
@@ -416,17 +415,8 @@ fn a_folder_is_pushed_and_pulled_between_ends_that_know_each_other() {
     let mut command = Command::new(FILE_TRANSFER);
     command.args(["--config", &at("server"), "serve", &at("served")]);
     command.args(["--listen", "127.0.0.1:0"]);
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap());
-    let first = next_line(&mut lines);
-    let address = first.strip_prefix("listening on ").unwrap().to_owned();
-    let server = Server {
-        process,
-        lines,
-        address,
-        ca: PathBuf::new(),
-    };
-    let remote = format!("{}/backup", server.address());
+    let server = Running::run(&mut command);
+    let remote = format!("{}/backup", server.address);
 
     let push = ["push", &at("source"), &remote, "--accept-new"];
     let refused = transfer("transfer/client", &push);
@@ -456,7 +446,7 @@ fn a_folder_is_pushed_and_pulled_between_ends_that_know_each_other() {
 
     // Another server took its place.
     let hosts = place.join("client/known_hosts");
-    fs::write(&hosts, format!("{} {key}\n", server.address())).unwrap();
+    fs::write(&hosts, format!("{} {key}\n", server.address)).unwrap();
     let refused = transfer("transfer/client", &["pull", &remote, &at("pulled")]);
     assert_eq!(refused.status.code(), Some(3));
     let text = String::from_utf8(refused.stderr).unwrap();

@@ -69,6 +69,9 @@ async fn forward(
         *request.body_mut() = whole.to_bytes().into();
     }
     let response = forward.send(client).await;
-    let response = response.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    let response = response.map_err(|error| {
+        eprintln!("{error:?}");
+        StatusCode::BAD_GATEWAY
+    })?;
     Ok(response.map(Body::new))
 }

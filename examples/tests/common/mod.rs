@@ -40,7 +40,7 @@ impl Drop for Running {
 }
 
 /// Waits for the next line of a program.
-pub(crate) fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
+fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     line.trim_end().to_owned()

@@ -2,12 +2,14 @@
 
 import base64
 import hashlib
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,11 +47,39 @@ async function get([name, url]) {
 async function all() {
   for (const file of FILES) {
     const got = get(file);
-    if (ONE_BY_ONE) await got;
+    if (ONE_BY_ONE || BY_SESSION) await got;
   }
 }
-all();
+// Virtual time does not wait for sessions: an image that is not there yet keeps the page from being complete.
+if (BY_SESSION) {
+  document.body.append(Object.assign(new Image(), { src: HOLD + "/wait" }));
+  all().finally(() => fetch(HOLD + "/done"));
+} else all();
 </script>"""
+
+
+class Hold(http.server.BaseHTTPRequestHandler):
+    """Answers once the page has done its work."""
+
+    done = threading.Event()
+
+    def do_GET(self):
+        if self.path == "/done":
+            self.done.set()
+        self.done.wait(50)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def hold():
+    """Starts a server on this host alone, and returns its URL."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hold)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
 
 
 def unsupported(reason):
@@ -87,7 +117,9 @@ def main():
         hosts.add(host)
         files.append((Path(parts.path).name, f"https://{host}{parts.path}"))
     page = PAGE.replace("FILES", json.dumps(files)).replace("ONE_BY_ONE", json.dumps(one_by_one))
-    page = page.replace("BY_SESSION", json.dumps(case == "webtransport"))
+    by_session = case == "webtransport"
+    page = page.replace("BY_SESSION", json.dumps(by_session))
+    page = page.replace("HOLD", json.dumps(hold() if by_session else ""))
     key = public_key_hash(Path(os.environ["CERTS"]) / "cert.pem")
     with tempfile.TemporaryDirectory() as own:
         (Path(own) / "page.html").write_text(page)
@@ -98,7 +130,8 @@ def main():
             f"--host-resolver-rules=MAP *.test {parts.hostname}", "--disable-web-security",
             f"--ignore-certificate-errors-spki-list={key}",
             f"--ssl-key-log-file={os.environ['SSLKEYLOGFILE']}",
-            "--virtual-time-budget=280000", "--dump-dom", f"file://{own}/page.html",
+            *([] if by_session else ["--virtual-time-budget=280000"]), "--dump-dom",
+            f"file://{own}/page.html",
         ], check=True, stdout=subprocess.PIPE, text=True).stdout
     for name, _ in files:
         found = re.search(f'<pre id="{re.escape(name)}">([^<]*)</pre>', dom)

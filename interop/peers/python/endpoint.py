@@ -87,7 +87,9 @@ class Server(asynchronous.QuicConnectionProtocol):
                     self.transmit()
                 elif isinstance(message, h3.HeadersReceived):
                     path = dict(message.headers)[b":path"].decode()
-                    self.http.send_headers(message.stream_id, [(b":status", b"200")])
+                    # The first is in the static table of QPACK.
+                    fields = [(b":status", b"200"), (b"server", LIBRARY.encode())]
+                    self.http.send_headers(message.stream_id, fields)
                     self.http.send_data(message.stream_id, contents(path), end_stream=True)
                     self.transmit()
         elif isinstance(event, quic.StreamDataReceived):

@@ -245,7 +245,7 @@ async fn the_system_looks_for_servers_that_are_gone() {
         let builder = Client::builder().http3(Http3::Off).keep_alive(time);
         let client = client_with(builder, config());
         let request = tokio::spawn(client.get(uri(address, "/")));
-        let began = std::time::Instant::now();
+        let began = tokio::time::Instant::now();
         // Other timers end first.
         let timer = loop {
             let sockets = sockets_of_clients(address);

@@ -43,17 +43,17 @@ const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 /// A WebSocket is opened at the upstream with HTTP/1.1, on a connection of its own, whether the client asks by
 /// `upgrade` or by extended CONNECT (RFC 8441, RFC 9220), for which the server needs
 /// [`ServerBuilder::extended_connect`](crate::ServerBuilder::extended_connect). Then bytes are passed on until both ends
-/// have finished, or one of them fails. A client that closes, or an upstream that does, is not asked again.
+/// have finished, or one of them fails.
 ///
 /// # Security
-/// The caller adds what the upstream must know of the client, such as `forwarded`, to [`request_mut`](Self::request_mut):
-/// a client cannot have it removed by `connection`. It replaces fields of this kind that the client sent. No other
-/// protocol than WebSocket is passed on: neither tunnels nor HTTP/2 by `upgrade: h2c` get past the rules of the proxy.
+/// Add what the upstream must know of the client, such as `forwarded`, to [`request_mut`](Self::request_mut), and replace
+/// fields of this kind that the client sent: a client cannot have yours removed by `connection`. No other protocol than
+/// WebSocket is passed on: neither tunnels nor HTTP/2 by `upgrade: h2c` get past the rules of the proxy.
 ///
 /// # Examples
 /// ```
 /// use http::{Request, Response, StatusCode, Uri, uri::Authority};
-/// use hybriq_http::{Body, Client, ClientError, Forward};
+/// use hybriq_http::{Body, Client, Forward};
 ///
 /// /// Passes a request on to the upstream.
 /// async fn pass_on(

@@ -92,19 +92,16 @@ pub(super) async fn connect(
     offer: Offer,
 ) -> io::Result<(Connection, Task)> {
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
-    let (stream, local_address) = match settings.proxy_for(server) {
-        Some(proxy) => {
-            let through = async {
-                let (stream, local_address) = open(settings, address).await?;
-                let tunnel = proxy.tunnel(stream, &settings.http1, server).await?;
-                Ok::<_, ProxyError>((tunnel, local_address))
-            };
-            through.await.map_err(io::Error::other)?
-        }
-        None => {
+    let (stream, local_address) = if let Some(proxy) = settings.proxy_for(server) {
+        let through = async {
             let (stream, local_address) = open(settings, address).await?;
-            (Way::Direct(stream), local_address)
-        }
+            let tunnel = proxy.tunnel(stream, &settings.http1, server).await?;
+            Ok::<_, ProxyError>((tunnel, local_address))
+        };
+        through.await.map_err(io::Error::other)?
+    } else {
+        let (stream, local_address) = open(settings, address).await?;
+        (Way::Direct(stream), local_address)
     };
     let tls = match offer {
         Offer::All => &settings.tls,

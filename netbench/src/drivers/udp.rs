@@ -1,7 +1,7 @@
 //! Sockets for stacks that do not make their own.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-#[cfg(any(feature = "quiche", feature = "quinn"))]
+#[cfg(any(feature = "noq", feature = "quiche", feature = "quinn"))]
 use {
     super::Transport,
     crate::Failure,
@@ -10,7 +10,7 @@ use {
 };
 
 /// Binds a socket with the requested buffer sizes.
-#[cfg(any(feature = "quiche", feature = "quinn"))]
+#[cfg(any(feature = "noq", feature = "quiche", feature = "quinn"))]
 pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocket, Failure> {
     let bind = || {
         let socket = Socket::new(

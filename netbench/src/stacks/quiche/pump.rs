@@ -9,11 +9,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep_until};
 
 use super::endpoint::Endpoint;
@@ -56,7 +57,8 @@ impl Pump {
         let more = self.receive(cx);
         self.expire(cx);
         if more || !self.touched.is_empty() {
-            cx.waker().wake_by_ref();
+            // Unlike a task that wakes itself, this lets users run first that are not in a task of theirs.
+            let _ = pin!(yield_now()).poll(cx);
         }
         for line in self.touched.drain(..) {
             line.wake();

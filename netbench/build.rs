@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates whose versions matter to results, and the feature that builds each in.
-const CRATES: [(&str, Option<&str>); 15] = [
+const CRATES: [(&str, Option<&str>); 18] = [
     ("aws-lc-rs", None),
     ("aws-lc-sys", None),
     ("boring", Some("QUICHE")),
     ("boring-sys", Some("QUICHE")),
     ("hybriq", None),
+    ("noq", Some("NOQ")),
+    ("noq-proto", Some("NOQ")),
+    ("noq-udp", Some("NOQ")),
     ("quiche", Some("QUICHE")),
     ("quinn", Some("QUINN")),
     ("quinn-proto", Some("QUINN")),

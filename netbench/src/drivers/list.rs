@@ -17,6 +17,8 @@ use crate::system::failure::Failure;
 pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
     match stack {
         Stack::Hybriq => Ok(Box::new(Hybriq)),
+        #[cfg(feature = "noq")]
+        Stack::Noq => Ok(Box::new(super::noq::Noq)),
         #[cfg(feature = "quinn")]
         Stack::Quinn => Ok(Box::new(super::quinn::Quinn)),
         #[cfg(feature = "s2n-quic")]
@@ -25,7 +27,12 @@ pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
         Stack::Quiche => Ok(Box::new(Quiche)),
         Stack::TcpTls => Ok(Box::new(TcpTls)),
         Stack::Nginx | Stack::QuicGo | Stack::TokioQuiche => Ok(Box::new(Program::find(stack)?)),
-        #[cfg(not(all(feature = "quinn", feature = "s2n-quic", feature = "quiche")))]
+        #[cfg(not(all(
+            feature = "noq",
+            feature = "quiche",
+            feature = "quinn",
+            feature = "s2n-quic"
+        )))]
         _ => Err(missing(stack).into()),
     }
 }

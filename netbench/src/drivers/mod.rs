@@ -8,6 +8,8 @@ mod framing;
 mod http;
 mod hybriq;
 mod list;
+#[cfg(feature = "noq")]
+mod noq;
 mod program;
 #[cfg(feature = "quiche")]
 mod quiche;

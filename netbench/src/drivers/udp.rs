@@ -1,17 +1,16 @@
 //! Sockets for stacks that do not make their own.
 
-#[cfg(any(feature = "quiche", feature = "quinn"))]
-use super::Transport;
-#[cfg(any(feature = "quiche", feature = "quinn"))]
-use crate::system::failure::Failure;
-#[cfg(any(feature = "quiche", feature = "quinn"))]
-use socket2::{Domain, Protocol, Socket, Type};
-#[cfg(any(feature = "quiche", feature = "quinn"))]
-use std::net::UdpSocket;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+#[cfg(any(feature = "noq", feature = "quiche", feature = "quinn"))]
+use {
+    super::Transport,
+    crate::system::failure::Failure,
+    socket2::{Domain, Protocol, Socket, Type},
+    std::net::UdpSocket,
+};
 
 /// Binds a socket with the requested buffer sizes.
-#[cfg(any(feature = "quiche", feature = "quinn"))]
+#[cfg(any(feature = "noq", feature = "quiche", feature = "quinn"))]
 pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocket, Failure> {
     let bind = || {
         let socket = Socket::new(

@@ -1,6 +1,8 @@
 //! Foreign stacks, each set up in one place: for the drivers that measure them, and for the
 //! interoperability tests of hybriq.
 
+#[cfg(feature = "noq")]
+pub mod noq;
 #[cfg(feature = "quiche")]
 pub mod quiche;
 #[cfg(feature = "quinn")]

@@ -1,12 +1,12 @@
 //! Calls to the operating system: resource usage, affinity, timers, waiting for several sockets.
 //!
 //! `rustix` makes most of them. It has no `getrusage`, no `TCP_INFO` and no `SO_MEMINFO`, and
-//! cannot switch `SO_TIMESTAMPNS` or `IP_PKTINFO` off: those go through `libc`, which is the only
-//! `unsafe` of this crate.
+//! cannot switch `SO_TIMESTAMPNS` or `IP_PKTINFO` off: those, and the allocator, go through `libc`,
+//! which is the only `unsafe` of this crate.
 #![expect(
     unsafe_code,
     reason = "rustix lacks getrusage and the socket options TCP_INFO, SO_MEMINFO, SO_TIMESTAMPNS \
-              and IP_PKTINFO"
+              and IP_PKTINFO, and the allocator's malloc_trim"
 )]
 
 use std::io;
@@ -22,6 +22,16 @@ use rustix::{
     thread::CpuSet,
     time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags},
 };
+
+/// Returns freed memory to the system, so that the resident memory is what the process holds. Does
+/// nothing with other allocators than glibc's.
+pub(crate) fn release_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes no pointers.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
 
 /// Resources that a process used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

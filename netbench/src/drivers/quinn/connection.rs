@@ -1,4 +1,4 @@
-//! Connections of quinn as scripts use them.
+//! Connections of quinn, or of its fork noq, as scripts use them.
 
 use std::cell::Cell;
 use std::pin::{Pin, pin};
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use quinn::crypto::rustls::HandshakeData;
-use quinn::{
-    Connecting, ConnectionError, ReadError, RecvStream, SendDatagramError, SendStream,
-    StoppedError, VarInt, WriteError, ZeroRttAccepted,
-};
 use tokio::sync::Mutex;
 
-use super::super::rustls_watch::{Begun, Watch};
-use super::super::{
+use super::library::crypto::rustls::HandshakeData;
+use super::library::{
+    self, Connecting, ConnectionError, ReadError, RecvStream, SendDatagramError, SendStream,
+    StoppedError, VarInt, WriteError, ZeroRttAccepted,
+};
+use super::{packets, read, stack, write};
+use crate::drivers::rustls_watch::{Begun, Watch};
+use crate::drivers::{
     Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer, failures,
     yield_until,
 };
-use crate::stacks;
 use crate::system::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
-    pub(super) connection: quinn::Connection,
+    pub(super) connection: library::Connection,
     /// Future to wait for before the handshake is complete.
     early: Mutex<Option<ZeroRttAccepted>>,
     /// Outcome of 0-RTT data.
@@ -74,7 +74,7 @@ impl Opened {
     }
 
     fn new(
-        connection: quinn::Connection,
+        connection: library::Connection,
         early: Option<ZeroRttAccepted>,
         handshake: Option<(Arc<Watch>, Begun)>,
     ) -> Self {
@@ -208,6 +208,7 @@ impl Connection for Opened {
 
     fn stats(&self) -> Stats {
         let stats = self.connection.stats();
+        let (packets_sent, packets_lost) = packets(&stats);
         Stats {
             traffic: Some(Traffic {
                 sent_datagrams: stats.udp_tx.datagrams,
@@ -215,8 +216,8 @@ impl Connection for Opened {
                 received_datagrams: stats.udp_rx.datagrams,
                 received_bytes: stats.udp_rx.bytes,
             }),
-            packets_sent: stats.path.sent_packets,
-            packets_lost: stats.path.lost_packets,
+            packets_sent,
+            packets_lost,
             timeouts: 0,
         }
     }
@@ -256,7 +257,7 @@ fn both((send, receive): (SendStream, RecvStream)) -> (Box<dyn Writer>, Box<dyn 
 /// Code with which a peer stopped a stream; `None` if it has everything.
 type Stopped = Result<Option<VarInt>, StoppedError>;
 
-/// Stream that is reset when dropped unfinished; quinn would finish it.
+/// Stream that is reset when dropped unfinished; the library would finish it.
 struct Sending {
     stream: SendStream,
     ended: bool,
@@ -285,8 +286,9 @@ impl Drop for Sending {
 impl Writer for Sending {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
         // The stream itself remembers its waker, so that the futures need not be kept.
-        let written = pin!(self.stream.write_chunks(std::slice::from_mut(data))).poll(cx);
-        written.map_ok(|_| ()).map_err(not_written)
+        pin!(write(&mut self.stream, data))
+            .poll(cx)
+            .map_err(not_written)
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
@@ -322,9 +324,7 @@ impl Reader for RecvStream {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<Bytes>, Failed>> {
-        let read = pin!(self.read_chunk(max, true)).poll(cx);
-        read.map_ok(|chunk| chunk.map(|chunk| chunk.bytes))
-            .map_err(not_read)
+        pin!(read(self, max)).poll(cx).map_err(not_read)
     }
 }
 
@@ -352,7 +352,7 @@ fn early_data_rejected() -> Failed {
 
 /// Returns the reason for the end of a connection.
 pub(super) fn ended(error: ConnectionError) -> Failed {
-    if let Some(close) = stacks::quinn::close(&error) {
+    if let Some(close) = stack::close(&error) {
         return failures::transport(close.code, error);
     }
     match &error {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::drivers::Traffic;
 use crate::report::results::Process;
 use crate::system::failure::Failure;
-use crate::system::os;
-use crate::system::os::Usage;
+use crate::system::os::{self, Usage};
 
 /// Clocks and counters of this process at the start of a measurement.
 pub(crate) struct Meter {
@@ -26,6 +25,8 @@ impl Meter {
 
     /// Starts to measure another process, of which CPU time is all that is known, together with this one.
     pub(crate) fn of(other: Option<u32>, traffic: Option<Traffic>) -> Result<Self, Failure> {
+        // What was freed on the way here would count as held.
+        os::release_freed_memory();
         Ok(Self {
             other,
             traffic,
@@ -97,5 +98,25 @@ fn memory() -> Memory {
     Memory {
         rss_kib: kib("VmRSS:"),
         peak_rss_kib: kib("VmHWM:"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory;
+    use crate::system::os;
+
+    #[test]
+    fn memory_that_was_freed_is_not_held() {
+        const BLOCK: usize = 32 << 10;
+        // The last block stays, so that the heap cannot shrink by itself.
+        let mut blocks: Vec<Vec<u8>> = (0..2048).map(|_| vec![1; BLOCK]).collect();
+        let last = blocks.pop();
+        drop(blocks);
+        let before = memory().rss_kib;
+        os::release_freed_memory();
+        let freed_kib = before.saturating_sub(memory().rss_kib);
+        assert!(freed_kib > (32 << 10), "{freed_kib} KiB of 64 MiB");
+        assert!(last.is_some());
     }
 }

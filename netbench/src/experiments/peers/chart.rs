@@ -18,7 +18,7 @@ const RIGHT: f64 = 1090.0;
 const ENDS: (f64, f64) = (0.25, 4.0);
 
 /// Columns that are drawn, by the stack's name and the colour: those of one stack share a colour.
-const INKS: [usize; 7] = [1, 1, 0, 0, 2, 3, 6];
+const INKS: [usize; 8] = [1, 1, 0, 0, 2, 3, 4, 6];
 
 /// Returns the drawing.
 pub(super) fn svg(comparison: &Comparison) -> String {

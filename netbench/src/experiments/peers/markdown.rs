@@ -35,6 +35,7 @@ fn head(text: &mut String, comparison: &Comparison) {
         "s2n-tls",
         "quiche",
         "quinn",
+        "noq",
         "rustls",
         "aws-lc-rs",
     ];
@@ -139,7 +140,8 @@ fn foot(text: &mut String, comparison: &Comparison) {
          the best other QUIC stack, with its 95 % interval. A goal is met or not met where the whole \
          interval is on that side, otherwise unclear. `!`: other processes used 15 % of a core or \
          more even when it was measured again; such a row is unclear. Memory is the growth of the \
-         resident set from few to many held connections, divided by their number."
+         resident set, without freed memory, from few to many held connections, divided by their \
+         number. Handshakes have X25519MLKEM768 where no other group is named."
     );
     let unclear = |row: &&Row| row.state == State::Unclear;
     let unclear: Vec<&str> = comparison

@@ -82,7 +82,7 @@ fn our_best_is_compared_with_the_best_quic_peer_and_the_goal() {
     let row = |ours: &[f64], peer: &[f64]| {
         let comparison = compared("connect-256", rates(ours, peer));
         let mut rows = comparison.rows.into_iter();
-        rows.find(|row| row.title.contains("256")).unwrap()
+        rows.find(|row| row.title.contains("/s, 256")).unwrap()
     };
     let peer = [999.0, 1000.0, 1001.0];
     let met = row(&[1699.0, 1700.0, 1701.0], &peer);
@@ -108,7 +108,10 @@ fn a_disturbed_row_is_unclear_and_marked() {
     noisy.cells[2].summarize();
     let comparison = compared("connect-256", noisy);
     let rows = &comparison.rows;
-    let row = rows.iter().find(|row| row.title.contains("256")).unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row.title.contains("/s, 256"))
+        .unwrap();
     assert_eq!(row.state, State::Unclear);
     let page = markdown::page(&comparison);
     assert!(page.contains("| **1,700** |"), "{page}");

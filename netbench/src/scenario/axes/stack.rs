@@ -9,6 +9,8 @@ pub(crate) enum Stack {
     Hybriq,
     /// nginx: a program of its own, which serves HTTP/3.
     Nginx,
+    /// noq with rustls.
+    Noq,
     /// quic-go: such a program.
     QuicGo,
     /// quiche with BoringSSL.
@@ -25,9 +27,10 @@ pub(crate) enum Stack {
 
 impl Stack {
     /// All stacks, in the order of their names.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Hybriq,
         Self::Nginx,
+        Self::Noq,
         Self::QuicGo,
         Self::Quiche,
         Self::Quinn,
@@ -41,6 +44,7 @@ impl Stack {
         match self {
             Self::Hybriq => "hybriq",
             Self::Nginx => "nginx",
+            Self::Noq => "noq",
             Self::QuicGo => "quic-go",
             Self::Quiche => "quiche",
             Self::Quinn => "quinn",
@@ -59,6 +63,7 @@ impl Stack {
     pub(crate) const fn feature(self) -> Option<&'static str> {
         match self {
             Self::Hybriq | Self::Nginx | Self::QuicGo | Self::TcpTls | Self::TokioQuiche => None,
+            Self::Noq => Some("noq"),
             Self::Quiche => Some("quiche"),
             Self::Quinn => Some("quinn"),
             Self::S2nQuic => Some("s2n-quic"),
@@ -70,6 +75,7 @@ impl Stack {
         match self {
             Self::Hybriq | Self::TcpTls => true,
             Self::Nginx | Self::QuicGo | Self::TokioQuiche => false,
+            Self::Noq => cfg!(feature = "noq"),
             Self::Quiche => cfg!(feature = "quiche"),
             Self::Quinn => cfg!(feature = "quinn"),
             Self::S2nQuic => cfg!(feature = "s2n-quic"),

@@ -12,7 +12,6 @@ use quiche::ConnectionId;
 
 use super::Ended;
 use super::line::{Line, Number, Quic, Shared, Waiting};
-use super::pump::Pump;
 use super::socket::Socket;
 use crate::stacks::{Failure, Traffic};
 
@@ -58,13 +57,12 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Starts to run connections on a socket, in a `LocalSet`.
-    pub fn start(
+    pub(super) fn new(
         socket: std::net::UdpSocket,
         config: quiche::Config,
         admission: Admission,
-    ) -> Result<Rc<Self>, Failure> {
-        let endpoint = Rc::new(Self {
+    ) -> Result<Self, Failure> {
+        Ok(Self {
             traffic: Cell::default(),
             socket: Socket::new(socket)?,
             second: OnceCell::new(),
@@ -79,10 +77,7 @@ impl Endpoint {
             stopped: Cell::default(),
             next: Cell::default(),
             users: Waiting::default(),
-        });
-        let mut pump = Pump::new(Rc::clone(&endpoint));
-        tokio::task::spawn_local(poll_fn(move |cx| pump.poll(cx)));
-        Ok(endpoint)
+        })
     }
 
     /// Returns the address of its socket.

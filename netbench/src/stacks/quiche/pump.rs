@@ -8,22 +8,39 @@
 //! Users run before anything is sent, so that their data and the acknowledgements share packets.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::{Sleep, sleep_until};
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Admission, Endpoint};
 use super::line::Line;
 use super::socket::{Inbox, Socket, Train};
+use crate::stacks::Failure;
 
 /// Room for a train, and for a datagram that does not join it.
 const OUTBOX: usize = 2 * 65_535;
 
-pub(super) struct Pump {
+impl Endpoint {
+    /// Starts to run connections on a socket, in a `LocalSet`.
+    pub fn start(
+        socket: std::net::UdpSocket,
+        config: quiche::Config,
+        admission: Admission,
+    ) -> Result<Rc<Self>, Failure> {
+        let endpoint = Rc::new(Self::new(socket, config, admission)?);
+        let mut pump = Pump::new(Rc::clone(&endpoint));
+        spawn_local(poll_fn(move |cx| pump.poll(cx)));
+        Ok(endpoint)
+    }
+}
+
+struct Pump {
     endpoint: Rc<Endpoint>,
     timer: Pin<Box<Sleep>>,
     inbox: Inbox,
@@ -35,7 +52,7 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(endpoint: Rc<Endpoint>) -> Self {
+    fn new(endpoint: Rc<Endpoint>) -> Self {
         Self {
             endpoint,
             timer: Box::pin(sleep_until(tokio::time::Instant::now())),
@@ -47,7 +64,7 @@ impl Pump {
     }
 
     /// Runs the endpoint. Ready when it is stopped and has no connections.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.endpoint.shared.wait(cx);
         self.send(cx);
         if self.endpoint.is_over() {
@@ -56,11 +73,12 @@ impl Pump {
         let more = self.receive(cx);
         self.expire(cx);
         if more || !self.touched.is_empty() {
-            cx.waker().wake_by_ref();
+            // Unlike a task that wakes itself, this lets users run first that are not in a task of theirs.
+            let _ = pin!(yield_now()).poll(cx);
         }
         for line in self.touched.drain(..) {
             line.wake();
-            line.touch();
+            line.enqueue();
         }
         Poll::Pending
     }
@@ -121,7 +139,7 @@ impl Pump {
             self.drain(&line);
             if !self.unsent.is_empty() {
                 // The rest is sent once there is room.
-                line.touch();
+                line.enqueue();
             }
             endpoint.update_timer(&line);
             match line.ended() {

@@ -158,3 +158,29 @@ impl Train {
         joins
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::Train;
+
+    #[test]
+    fn a_train_has_datagrams_of_one_length_and_perhaps_a_shorter_last_one() {
+        let info = |port: u16| quiche::SendInfo {
+            from: ([127, 0, 0, 1], 1).into(),
+            to: ([127, 0, 0, 1], port).into(),
+            at: Instant::now(),
+        };
+        let mut train = Train::of(1200, &info(2));
+        assert!(!train.push(1201, &info(2), 64), "a longer one");
+        assert!(!train.push(1200, &info(3), 64), "one to another peer");
+        assert!(!train.push(1200, &info(2), 1), "more than the system takes");
+        assert!(train.push(1200, &info(2), 64));
+        assert!(train.push(700, &info(2), 64));
+        assert!(!train.push(700, &info(2), 64), "one after the last");
+        assert_eq!(train.len, 3100);
+        let mut train = Train::of(60_000, &info(2));
+        assert!(!train.push(60_000, &info(2), 64), "more than a call takes");
+    }
+}

@@ -1,25 +1,28 @@
-//! quinn on rustls with aws-lc-rs.
+//! Configuration of quinn, and of its fork noq.
 
 use std::sync::Arc;
 
 use hybriq::error::By;
-use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, ConnectionError, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
-use super::{Close, Failure, Tls, Transport};
+use super::BbrConfig;
+use super::library::congestion::{CubicConfig, NewRenoConfig};
+use super::library::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use super::library::{
+    ClientConfig, ConnectionError, IdleTimeout, ServerConfig, TransportConfig, VarInt,
+};
+use crate::stacks::{self, Close, Failure, Tls, Transport};
 
 /// Returns a server's configuration.
 pub fn server(tls: &Tls<'_>, settings: &Transport<'_>) -> Result<ServerConfig, Failure> {
-    let tls = Arc::new(super::rustls::server(tls, u32::MAX)?);
+    let tls = Arc::new(stacks::rustls::server(tls, u32::MAX)?);
     let tls = QuicServerConfig::with_initial(tls, initial_suite()?)?;
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport(settings)?));
     Ok(config)
 }
 
-/// Returns a client's configuration, with a configuration of [`super::rustls::client`].
+/// Returns a client's configuration, with a configuration of [`stacks::rustls::client`].
 pub fn client(
     tls: rustls::ClientConfig,
     settings: &Transport<'_>,
@@ -88,7 +91,7 @@ fn congestion(config: &mut TransportConfig, name: &str) -> Result<(), Failure> {
         "bbr" => config.congestion_controller_factory(Arc::new(BbrConfig::default())),
         _ => {
             return Err(format!(
-                "quinn has no congestion controller '{name}'; it has cubic, new-reno, bbr"
+                "there is no congestion controller '{name}'; valid: cubic, new-reno, bbr"
             )
             .into());
         }

@@ -638,3 +638,36 @@ fn an_unknown_scenario_is_refused_with_all_that_exist() {
         assert!(text.contains(name), "{text}");
     }
 }
+
+#[test]
+fn a_download_takes_no_more_than_its_named_link_carries() {
+    let args = [
+        "links",
+        "--cases",
+        "clean",
+        "--seconds",
+        "1",
+        "--stacks",
+        "hybriq",
+    ];
+    let (table, results) = run("links.json", &[&args[..], &["--repetitions", "1"]].concat());
+    assert!(table.contains("Gbit/s"), "{table}");
+    let cell = &cells(&results)[0];
+    assert_eq!(cell["cell"]["link"], "clean");
+    assert_eq!(cell["cell"]["congestion"], "cubic");
+    let goodput = median(cell, "goodput_bits_per_second");
+    assert!(goodput > 1e6 && goodput < 20e6, "{goodput}");
+    // One round trip for the handshake, of 50 ms.
+    assert!(median(cell, "handshake_p50_us") >= 50e3, "{cell}");
+    assert!(complaint(&["run", "links", "--cases", "lunar"]).contains("unknown link 'lunar'"));
+    let refused = complaint(&["run", "links", "--congestion", "vegas"]);
+    assert!(refused.contains("valid: new-reno, cubic, bbr"), "{refused}");
+}
+
+#[test]
+fn the_stacks_are_listed_with_the_way_to_get_the_rest() {
+    let text = stdout(&netbench(&["drivers"]));
+    for name in ["hybriq", "quinn", "s2n-quic"] {
+        assert!(text.contains(name), "{text}");
+    }
+}

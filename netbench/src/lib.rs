@@ -47,8 +47,7 @@ pub fn main() -> ExitCode {
         Command::Run { scenario } => match scenario {
             Run::Scenario(request) => single_threaded(run::run(*request)),
             Run::HandshakeBreakdown(args) => handshake::run(&args),
-            Run::Peers(args) => single_threaded(experiments::peers::run(*args, measure_part)),
-            Run::Links(links) => single_threaded(experiments::links::run(links)),
+            Run::Peers(args) => single_threaded(experiments::peers::run(*args)),
         },
         Command::Scenarios(args) => scenario::listing::run(&args),
         Command::Drivers => system::terminal::print(|out| write!(out, "{}", drivers::table()))
@@ -66,8 +65,6 @@ pub fn main() -> ExitCode {
         Command::Csv(csv) => csv.run(),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
-        Command::LinkServer => child(experiments::links::child::serve()),
-        Command::LinkClient => child(experiments::links::child::fetch()),
     };
     match outcome {
         Ok(code) => code,
@@ -76,19 +73,6 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Measures a part of the comparison with other stacks.
-async fn measure_part(
-    part: &experiments::peers::Part,
-) -> Result<report::results::Results, Failure> {
-    let mut request = run::Request::new(part.template.clone());
-    request.axes = part.axes.clone();
-    request.repetitions = part.repetitions;
-    request.time = part.time;
-    request.gives_up = true;
-    request.transport.socket_buffer = Some(experiments::peers::SOCKET_BUFFER);
-    run::measure(&request).await
 }
 
 fn client_of_others(args: cli::client::ClientArgs) -> Result<ExitCode, Failure> {

@@ -1,9 +1,12 @@
 //! The whole instrument: small runs, and what it says about bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../examples/tests/readme/commands.rs"]
+mod commands;
+
 use std::io::{Read, Write};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -31,6 +34,13 @@ fn complaint(args: &[&str]) -> String {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
     text
+}
+
+#[test]
+fn it_knows_the_commands_that_the_pages_name() {
+    let path = Path::new(env!("CARGO_BIN_EXE_netbench"));
+    let checked = commands::check_program("netbench", path);
+    assert!(checked > 30, "{checked} commands");
 }
 
 /// Runs a scenario and returns its table and its JSON.
@@ -635,6 +645,39 @@ fn zero_is_refused_like_any_other_wrong_number() {
 fn an_unknown_scenario_is_refused_with_all_that_exist() {
     let text = complaint(&["run", "nosuch"]);
     for name in ["nosuch", "connect", "held", "http-bulk", "links", "peers"] {
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn a_download_takes_no_more_than_its_named_link_carries() {
+    let args = [
+        "links",
+        "--cases",
+        "clean",
+        "--seconds",
+        "1",
+        "--stacks",
+        "hybriq",
+    ];
+    let (table, results) = run("links.json", &[&args[..], &["--repetitions", "1"]].concat());
+    assert!(table.contains("Gbit/s"), "{table}");
+    let cell = &cells(&results)[0];
+    assert_eq!(cell["cell"]["link"], "clean");
+    assert_eq!(cell["cell"]["congestion"], "cubic");
+    let goodput = median(cell, "goodput_bits_per_second");
+    assert!(goodput > 1e6 && goodput < 20e6, "{goodput}");
+    // One round trip for the handshake, of 50 ms.
+    assert!(median(cell, "handshake_p50_us") >= 50e3, "{cell}");
+    assert!(complaint(&["run", "links", "--cases", "lunar"]).contains("unknown link 'lunar'"));
+    let refused = complaint(&["run", "links", "--congestion", "vegas"]);
+    assert!(refused.contains("valid: new-reno, cubic, bbr"), "{refused}");
+}
+
+#[test]
+fn the_stacks_are_listed_with_the_way_to_get_the_rest() {
+    let text = stdout(&netbench(&["drivers"]));
+    for name in ["hybriq", "quinn", "s2n-quic"] {
         assert!(text.contains(name), "{text}");
     }
 }

@@ -44,9 +44,6 @@ impl ClientArgs {
                  or give --server"
                     .into(),
             )),
-            Run::Links(_) => Err(ClientError::Refused(
-                "`links` runs on one host: `netbench run links`".into(),
-            )),
             Run::Peers(_) => Err(ClientError::Refused(
                 "`peers` runs on one host: `netbench run peers`".into(),
             )),

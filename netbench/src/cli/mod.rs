@@ -12,8 +12,8 @@ use crate::experiments::reproduce;
 use crate::handshake::certificates::pki;
 use crate::handshake::certificates::sign::{Sign, Verify};
 use crate::report::compare::Compare;
-use crate::report::csv::Csv;
 use crate::report::merge;
+use crate::report::outputs::csv::Csv;
 use crate::report::page::Report;
 use crate::run::distributed;
 use crate::run::link::{LinkArgs, UNITS};
@@ -62,12 +62,6 @@ pub(crate) enum Command {
     /// The client process of a run.
     #[command(hide = true)]
     Drive,
-    /// The server process of a download over a link.
-    #[command(hide = true)]
-    LinkServer,
-    /// The client process of a download over a link.
-    #[command(hide = true)]
-    LinkClient,
 }
 
 /// Joins the lines of a message of clap, without those about usage.

@@ -2,7 +2,6 @@
 
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Subcommand};
 
-use crate::experiments::links::Links;
 use crate::experiments::peers;
 use crate::handshake;
 use crate::run::Request;
@@ -13,7 +12,6 @@ use crate::scenario::{Template, bundled};
 pub(crate) enum Run {
     Scenario(Box<Request>),
     HandshakeBreakdown(Box<handshake::Args>),
-    Links(Links),
     Peers(Box<peers::Args>),
 }
 
@@ -25,15 +23,12 @@ impl Subcommand for Run {
         let command = scenarios.fold(command, |command, template| {
             command.subcommand(command_for(template.name(), &template))
         });
-        let links = Links::augment_args(Command::new("links"))
-            .about("Downloads over emulated links, ours beside other stacks'");
         let handshakes = handshake::Args::augment_args(Command::new("handshake-breakdown"))
             .about("Where a handshake's time goes: each TLS message and operation, in one process");
         let peers = peers::Args::augment_args(Command::new("peers"))
             .about("Ours next to all other stacks: one table with goals, and one chart");
         command
             .subcommand(handshakes)
-            .subcommand(links)
             .subcommand(peers)
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -51,14 +46,13 @@ impl Subcommand for Run {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        ["links", "peers"].contains(&name) || bundled().any(|bundled| bundled == name)
+        name == "peers" || bundled().any(|bundled| bundled == name)
     }
 }
 
 impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match matches.subcommand() {
-            Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
             Some(("peers", own)) => Ok(Self::Peers(Box::new(peers::Args::from_arg_matches(own)?))),
             Some(("handshake-breakdown", own)) => {
                 let args = handshake::Args::from_arg_matches(own)?;

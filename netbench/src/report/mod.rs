@@ -2,7 +2,7 @@
 
 pub(crate) mod charts;
 pub(crate) mod compare;
-pub(crate) mod csv;
+pub(crate) mod document;
 pub(crate) mod merge;
 pub(crate) mod outputs;
 pub(crate) mod page;

@@ -31,6 +31,14 @@ impl Ratio {
         })
     }
 
+    /// Returns the ratio of the base to this.
+    pub(crate) fn inverse(self) -> Self {
+        Self {
+            value: 1.0 / self.value,
+            interval: self.interval.map(|(low, high)| (1.0 / high, 1.0 / low)),
+        }
+    }
+
     /// Returns the ratio as a change: 12.0 is 12 % more.
     pub(crate) fn percent(self) -> f64 {
         as_percent(self.value)

@@ -9,7 +9,7 @@ use super::matrix::Planned;
 use super::matrix::setup;
 use super::matrix::waits::is_open_loop;
 use super::repetition::measurement::Measured;
-use crate::report::results::{About, CellResult, FORMAT, Results};
+use crate::report::results::{CellResult, Results};
 use crate::system::failure::Failure;
 use crate::system::machine::Machine;
 
@@ -50,19 +50,9 @@ impl Record {
         });
         let mut scenario = request.template.resolve(&fixed.collect())?;
         scenario.axes = axes;
-        let results = Results {
-            netbench_results: FORMAT,
-            complete: false,
-            problems: Vec::new(),
-            about: About {
-                fleet: request.place.fleet(),
-                ..About::this_run(machine)
-            },
-            scenario_id: scenario.id(),
-            scenario,
-            cells: plan.iter().map(not_measured).collect(),
-            breakdowns: Vec::new(),
-        };
+        let mut results = Results::of(scenario, machine);
+        results.about.fleet = request.place.fleet();
+        results.cells = plan.iter().map(not_measured).collect();
         let state = |planned: &Planned| State {
             tolerates_overload: is_open_loop(&planned.scenario),
             gives_up: request.gives_up,

@@ -94,8 +94,8 @@ fn files_that_are_no_results_are_refused_in_one_line() {
         ("list", "[]".to_owned(), "no results of netbench"),
         (
             "links",
-            r#"{"netbench": "0", "window_bytes": 1, "rows": []}"#.to_owned(),
-            "results of `netbench run links`",
+            r#"{"netbench_report": 2, "sections": []}"#.to_owned(),
+            "a report of several runs",
         ),
         ("newer", newer.to_string(), "format 99"),
         ("broken", broken.to_string(), "cannot be read"),

@@ -40,7 +40,7 @@ fn experiments_are_run_and_their_report_is_written_and_opens() {
     );
 
     let report = json(&directory);
-    assert_eq!(report["netbench_reproduction"], 1);
+    assert_eq!(report["netbench_report"], 2);
     assert_eq!(report["complete"], true);
     let sections = report["sections"].as_array().unwrap();
     let ids: Vec<&str> = sections

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::handshake::measure::{Outcome, warm_up};
 use crate::handshake::plan::Plan;
-use crate::report::results::{About, FORMAT, Results};
+use crate::report::results::Results;
 use crate::scenario::Template;
 use crate::scenario::axes::{Axes, Resumption};
 use crate::system::failure::Failure;
@@ -39,15 +39,11 @@ pub(crate) fn results(
         ..Machine::detect()
     };
     Ok(Results {
-        netbench_results: FORMAT,
         complete: outcome.left_out.is_empty()
             || (gaps == Gaps::Allowed && !outcome.breakdowns.is_empty()),
-        scenario_id: scenario.id(),
         problems: outcome.left_out,
-        about: About::this_run(machine),
-        scenario,
-        cells: Vec::new(),
         breakdowns: outcome.breakdowns,
+        ..Results::of(scenario, machine)
     })
 }
 

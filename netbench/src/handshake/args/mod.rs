@@ -3,14 +3,13 @@
 pub(super) mod document;
 pub(super) mod print;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hybriq::{Backend, Group};
-
 use self::document::Gaps;
-use super::plan::{Mode, Plan, SUITES};
+use super::plan::{Mode, Plan};
 use crate::report::outputs::Outputs;
-use crate::scenario::axes::{Certificate, Resumption};
+use crate::scenario::axes::{Axes, Resumption};
 use crate::system::failure::Failure;
 
 /// Times each TLS message and each operation of handshakes, in this process alone.
@@ -21,73 +20,37 @@ pub(crate) struct Args {
         long,
         visible_alias = "groups",
         default_value = "all",
-        value_name = "NAMES",
-        value_delimiter = ','
+        value_name = "NAMES"
     )]
-    group: Vec<String>,
+    group: String,
 
     /// Cipher suites, or `all`.
-    #[arg(
-        long,
-        default_value = "TLS_AES_128_GCM_SHA256",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    suite: Vec<String>,
+    #[arg(long, default_value = "TLS_AES_128_GCM_SHA256", value_name = "NAMES")]
+    suite: String,
 
     /// Kinds of certificates, or `all`.
-    #[arg(
-        long,
-        default_value = "ecdsa-p256",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    certificate: Vec<String>,
+    #[arg(long, default_value = "ecdsa-p256", value_name = "NAMES")]
+    certificate: String,
 
     /// Number of certificates that servers send; 1 is the leaf alone.
-    #[arg(
-        long,
-        default_value = "1",
-        value_name = "NUMBERS",
-        value_delimiter = ','
-    )]
-    chain: Vec<u8>,
+    #[arg(long, default_value = "1", value_name = "NUMBERS")]
+    chain: String,
 
     /// Kinds of handshakes: `full`, or `psk` for resumption.
-    #[arg(
-        long,
-        default_value = "full",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    resumption: Vec<String>,
+    #[arg(long, default_value = "full", value_name = "NAMES")]
+    resumption: String,
 
     /// Time at which key shares are made: `fresh`, in the handshake; `ahead`, before it.
-    #[arg(
-        long,
-        default_value = "fresh",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    shares: Vec<String>,
+    #[arg(long, default_value = "fresh", value_name = "NAMES")]
+    shares: String,
 
     /// Client certificates: `no`, `yes`.
-    #[arg(
-        long,
-        default_value = "no",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    client_auth: Vec<String>,
+    #[arg(long, default_value = "no", value_name = "NAMES")]
+    client_auth: String,
 
     /// TLS providers: `rustls`, `s2n-tls`. Single operations are timed with rustls only.
-    #[arg(
-        long,
-        default_value = "rustls",
-        value_name = "NAMES",
-        value_delimiter = ','
-    )]
-    provider: Vec<String>,
+    #[arg(long, default_value = "rustls", value_name = "NAMES")]
+    provider: String,
 
     /// Number of handshakes of each kind, after a tenth as many for warm-up.
     #[arg(long, visible_aliases = ["connections", "repetitions"], default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -111,10 +74,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(super) fn iterations(&self) -> usize {
-        self.iterations as usize
-    }
-
     pub(super) fn outputs(&self) -> Outputs {
         Outputs {
             json: self.json.clone(),
@@ -125,18 +84,27 @@ impl Args {
         }
     }
 
+    pub(super) fn iterations(&self) -> usize {
+        self.iterations as usize
+    }
+
+    /// Returns the axes, each with its values.
+    fn axes(&self) -> [(&'static str, &String); 7] {
+        [
+            ("provider", &self.provider),
+            ("certificate", &self.certificate),
+            ("chain", &self.chain),
+            ("client_auth", &self.client_auth),
+            ("resumption", &self.resumption),
+            ("suite", &self.suite),
+            ("group", &self.group),
+        ]
+    }
+
     /// Returns whether plans that no library can do may be left out.
     pub(super) fn gaps(&self) -> Gaps {
-        let axes = [
-            &self.group,
-            &self.suite,
-            &self.certificate,
-            &self.resumption,
-            &self.shares,
-            &self.provider,
-        ];
-        let mut names = axes.into_iter().flatten();
-        if names.any(|name| name.eq_ignore_ascii_case("all")) {
+        let is_all = |text: &String| text.to_ascii_lowercase().contains("all");
+        if self.axes().iter().any(|(_, text)| is_all(text)) || is_all(&self.shares) {
             Gaps::Allowed
         } else {
             Gaps::Refused
@@ -145,81 +113,47 @@ impl Args {
 
     /// Returns all combinations.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
-        let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
-        let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
-        let certificates = choose("certificate", &self.certificate, &Certificate::ALL, |it| {
-            it.to_string()
-        })?;
-        let providers = choose("TLS provider", &self.provider, &Backend::ALL, |it| {
-            it.name().to_owned()
-        })?;
-        let beginnings = [Resumption::Full, Resumption::Psk];
-        let resumption = choose("resumption", &self.resumption, &beginnings, |it| {
-            it.to_string()
-        })?;
-        let shares = choose("time of shares", &self.shares, &[false, true], |ahead| {
-            if *ahead { "ahead" } else { "fresh" }.to_owned()
-        })?;
-        let client_auth = choose("client auth", &self.client_auth, &[false, true], |shown| {
-            if *shown { "yes" } else { "no" }.to_owned()
-        })?;
-
+        let mut axes = Axes::default();
+        for (axis, values) in self.axes() {
+            axes.set(axis, values)?;
+        }
+        let ahead = |text: &str| match text.trim() {
+            "fresh" => Ok(vec![false]),
+            "ahead" => Ok(vec![true]),
+            "all" => Ok(vec![false, true]),
+            other => Err(format!(
+                "unknown time of shares '{other}'; valid: all, fresh, ahead"
+            )),
+        };
+        let shares = self.shares.split(',').map(ahead);
+        let shares = shares.collect::<Result<Vec<_>, _>>()?.concat();
         let mut plans = Vec::new();
-        for &provider in &providers {
-            for &certificate in &certificates {
-                for &chain in &self.chain {
-                    for &client_auth in &client_auth {
-                        for &resumption in &resumption {
-                            for &shares_ahead in &shares {
-                                for &suite in &suites {
-                                    plans.extend(groups.iter().map(|&group| Plan {
-                                        provider,
-                                        group,
-                                        suite,
-                                        certificate,
-                                        chain,
-                                        client_auth,
-                                        mode: Mode {
-                                            psk: resumption == Resumption::Psk,
-                                            shares_ahead,
-                                        },
-                                    }));
-                                }
-                            }
-                        }
-                    }
-                }
+        for shares_ahead in shares {
+            for cell in axes.cells(&BTreeMap::new()) {
+                plans.push(Plan {
+                    provider: cell.provider,
+                    group: cell.group,
+                    suite: cell.suite,
+                    certificate: cell.certificate,
+                    chain: cell.chain,
+                    client_auth: cell.client_auth,
+                    mode: Mode {
+                        psk: psk(cell.resumption)?,
+                        shares_ahead,
+                    },
+                });
             }
         }
         Ok(plans)
     }
 }
 
-/// Returns the values of these names without repetitions.
-fn choose<T: Copy + PartialEq>(
-    what: &str,
-    names: &[String],
-    valid: &[T],
-    name_of: impl Fn(&T) -> String,
-) -> Result<Vec<T>, Failure> {
-    let mut chosen = Vec::new();
-    for name in names {
-        let mut found: Vec<T> = if name.eq_ignore_ascii_case("all") {
-            valid.to_vec()
-        } else {
-            let mut named = valid
-                .iter()
-                .filter(|it| name_of(it).eq_ignore_ascii_case(name));
-            named.next().into_iter().copied().collect()
-        };
-        if found.is_empty() {
-            let valid: Vec<_> = valid.iter().map(&name_of).collect();
-            return Err(
-                format!("unknown {what} '{name}'; valid: all, {}", valid.join(", ")).into(),
-            );
+fn psk(resumption: Resumption) -> Result<bool, Failure> {
+    match resumption {
+        Resumption::Full => Ok(false),
+        Resumption::Psk => Ok(true),
+        Resumption::ZeroRtt => {
+            Err("handshakes are timed as full or psk; 0-RTT has no other".into())
         }
-        found.retain(|it| !chosen.contains(it));
-        chosen.append(&mut found);
     }
-    Ok(chosen)
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::handshake::timed::recorder::Operation;
+use crate::report::charts::Table;
 use crate::report::results::{Breakdown, Part, Results};
 
 /// Number of columns side by side; others go below.
@@ -27,7 +28,7 @@ pub(crate) fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             .partition(|it| heading(it) == heading(first));
         writeln!(out, "{}", heading(first))?;
         for columns in same.chunks(COLUMNS) {
-            write!(out, "{}", Layout::of(columns).text())?;
+            table(columns).print(out, 0)?;
             writeln!(out)?;
         }
         rest = others;
@@ -45,82 +46,44 @@ fn heading(of: &Breakdown) -> String {
     )
 }
 
-struct Layout {
-    /// Name of each line, and a text for each column.
-    lines: Vec<(String, Vec<String>)>,
-}
-
-impl Layout {
-    fn of(columns: &[&Breakdown]) -> Self {
-        let mut table = Self { lines: Vec::new() };
-        table.line("", columns, |it| it.group.to_string());
-        table.line("", columns, |it| {
-            it.suite.to_string().trim_start_matches("TLS_").to_owned()
+fn table(columns: &[&Breakdown]) -> Table {
+    let head = |it: &&Breakdown| {
+        let suite = it.suite.to_string();
+        format!("{} {}", it.group, suite.trim_start_matches("TLS_"))
+    };
+    let head = std::iter::once(String::new()).chain(columns.iter().map(head));
+    let mut table = Table::of_texts(head, []);
+    let mut line = |name: &str, cell: &dyn Fn(&Breakdown) -> Option<String>| {
+        table.push(name, columns.iter().map(|column| cell(column)));
+    };
+    for name in names(columns, |it| &it.messages) {
+        line(&name, &|it| {
+            let part = it.messages.iter().find(|part| part.name == name)?;
+            Some(message(part.us.median, part.bytes))
         });
-        for name in names(columns, |it| &it.messages) {
-            table.line(&name, columns, |it| {
-                let found = it.messages.iter().find(|part| part.name == name);
-                found.map_or_else(missing, |part| message(part.us.median, part.bytes))
-            });
-        }
-        table.line("total", columns, |it| {
-            message(
-                it.total_us.median,
-                it.messages.iter().map(|it| it.bytes).sum(),
-            )
+    }
+    line("total", &|it| {
+        let bytes = it.messages.iter().map(|it| it.bytes).sum();
+        Some(message(it.total_us.median, bytes))
+    });
+    line("  95 % interval", &|it| {
+        let (low, high) = (it.total_us.low, it.total_us.high);
+        Some(format!("{low:.1} to {high:.1} µs         "))
+    });
+    let mut operations = names(columns, |it| &it.operations);
+    operations.sort_by_key(|name| Operation::ALL.iter().position(|it| it.name() == name));
+    for name in operations {
+        line(&format!("  {name}"), &|it| {
+            let part = it.operations.iter().find(|part| part.name == name)?;
+            Some(operation(part.us.median, it))
         });
-        table.line("  95 % interval", columns, |it| {
-            format!(
-                "{:.1} to {:.1} µs        ",
-                it.total_us.low, it.total_us.high
-            )
+    }
+    if columns.iter().any(|it| !it.operations.is_empty()) {
+        line("  everything else", &|it| {
+            Some(operation(everything_else(it), it))
         });
-        let mut operations = names(columns, |it| &it.operations);
-        operations.sort_by_key(|name| Operation::ALL.iter().position(|it| it.name() == name));
-        for name in operations {
-            table.line(&format!("  {name}"), columns, |it| {
-                let found = it.operations.iter().find(|part| part.name == name);
-                found.map_or_else(missing, |part| operation(part.us.median, it))
-            });
-        }
-        if columns.iter().any(|it| !it.operations.is_empty()) {
-            table.line("  everything else", columns, |it| {
-                operation(everything_else(it), it)
-            });
-        }
-        table
     }
-
-    fn line(&mut self, name: &str, columns: &[&Breakdown], cell: impl Fn(&Breakdown) -> String) {
-        let cells = columns.iter().map(|column| cell(column)).collect();
-        self.lines.push((name.to_owned(), cells));
-    }
-
-    fn text(&self) -> String {
-        let width = |text: &String| text.chars().count();
-        let names = self
-            .lines
-            .iter()
-            .map(|(name, _)| width(name))
-            .max()
-            .unwrap_or(0);
-        let cells = self
-            .lines
-            .iter()
-            .flat_map(|(_, cells)| cells)
-            .map(width)
-            .max()
-            .unwrap_or(0);
-        let line = |(name, texts): &(String, Vec<String>)| {
-            let padded: Vec<String> = texts
-                .iter()
-                .map(|text| format!("  {text:>cells$}"))
-                .collect();
-            format!("{name:names$}{}\n", padded.concat().trim_end())
-        };
-        let lines: Vec<String> = self.lines.iter().map(line).collect();
-        lines.concat()
-    }
+    table
 }
 
 fn message(us: f64, bytes: u64) -> String {
@@ -135,10 +98,6 @@ fn operation(us: f64, of: &Breakdown) -> String {
 fn everything_else(of: &Breakdown) -> f64 {
     let known: f64 = of.operations.iter().map(|part| part.us.median).sum();
     (of.total_us.median - known).max(0.0)
-}
-
-fn missing() -> String {
-    "–         ".to_owned()
 }
 
 /// Returns all names, in the order of their first appearance.

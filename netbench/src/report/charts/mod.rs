@@ -12,6 +12,7 @@ pub(crate) mod figures;
 mod intervals;
 mod lines;
 pub(crate) mod number;
+mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub(crate) use canvas::Place;
 pub(crate) use canvas::scale::Kind;
 pub(crate) use intervals::{Column, Intervals, Row};
 pub(crate) use lines::{Axis, Line, Lines, Plot};
+pub(crate) use table::{Column as TableColumn, Measured, Table, Value, three_digits};
 
 /// A drawing.
 #[derive(Clone, Debug)]
@@ -47,13 +49,6 @@ pub(crate) struct Figure {
     pub(crate) chart: Chart,
     /// The same data as a table, for readers who cannot see the chart.
     pub(crate) table: Table,
-}
-
-/// Text in rows and columns; the first column names the rows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Table {
-    pub(crate) head: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Figure {

@@ -15,10 +15,14 @@ fn every_figure_has_a_title_a_table_and_a_drawing_for_each_place() {
     assert!(figures.len() >= 8);
     for figure in &figures {
         assert!(!figure.title.is_empty() && !figure.caption.is_empty());
-        let width = figure.table.head.len();
+        let width = figure.table.columns.len();
         assert!(!figure.table.rows.is_empty(), "{}", figure.id);
         assert!(
-            figure.table.rows.iter().all(|row| row.len() == width),
+            figure
+                .table
+                .rows
+                .iter()
+                .all(|row| row.figures.len() == width),
             "{}",
             figure.id
         );

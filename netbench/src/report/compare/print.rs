@@ -1,9 +1,9 @@
 //! A comparison as a table on the terminal.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::{Comparison, Line, Verdict};
+use crate::report::charts::Table;
 use crate::report::charts::number::{NONE, change, change_interval, with_unit};
 
 impl Comparison {
@@ -33,14 +33,14 @@ impl Comparison {
         for lines in [changed, others] {
             if !lines.is_empty() {
                 writeln!(out)?;
-                print_table(out, &table(&lines))?;
+                table(&lines).print(out, 1)?;
             }
         }
         Ok(())
     }
 }
 
-fn table(lines: &[&Line]) -> Vec<Vec<String>> {
+fn table(lines: &[&Line]) -> Table {
     let head = [
         "cell",
         "metric",
@@ -50,14 +50,12 @@ fn table(lines: &[&Line]) -> Vec<Vec<String>> {
         "95 % interval",
         "verdict",
     ];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
-    let mut before = "";
-    for line in lines {
+    let before = std::iter::once("").chain(lines.iter().map(|line| line.cell.as_str()));
+    let rows = lines.iter().zip(before).map(|(line, before)| {
         let cell = if line.cell == before { "" } else { &line.cell };
-        before = &line.cell;
-        table.push(row(cell, line));
-    }
-    table
+        row(cell, line)
+    });
+    Table::of_texts(head, rows)
 }
 
 fn row(cell: &str, line: &Line) -> Vec<String> {
@@ -79,25 +77,4 @@ fn row(cell: &str, line: &Line) -> Vec<String> {
             line.verdict.words().to_owned()
         },
     ]
-}
-
-/// Prints columns as wide as their widest cell: names to the left, numbers to the right.
-fn print_table(out: &mut impl Write, table: &[Vec<String>]) -> io::Result<()> {
-    let width = |column: usize| {
-        let cells = table.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    for row in table {
-        let mut text = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
-            let between = if column == 0 { "" } else { "  " };
-            let _ = match column {
-                0 | 1 | 6 => write!(text, "{between}{cell:<width$}"),
-                _ => write!(text, "{between}{cell:>width$}"),
-            };
-        }
-        writeln!(out, "{}", text.trim_end())?;
-    }
-    Ok(())
 }

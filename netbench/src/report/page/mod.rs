@@ -8,6 +8,7 @@
 //! The templates escape everything; the page forbids itself to load anything.
 
 mod args;
+pub(crate) mod document;
 mod findings;
 mod sections;
 mod tables;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::report::charts::{Figure, Table};
+use crate::report::charts::Table;
 use crate::report::results::Results;
 use crate::system::failure::Failure;
 use crate::system::files;
@@ -64,27 +65,12 @@ pub(crate) fn write_chapters(
     save(&render(title, chapters), path)
 }
 
-pub(crate) const STYLE: &str = include_str!("page.css");
-pub(crate) const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 /// Policy that forbids loading anything; style and script are part of the page.
-pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
-
-/// Chapter without results of scenarios: figures and a table of their own.
-pub(crate) struct Drawn<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) headline: &'a str,
-    pub(crate) intro: Vec<&'a str>,
-    pub(crate) figures: &'a [Figure],
-    pub(crate) table: &'a Table,
-}
-
-/// Writes a page of figures.
-pub(crate) fn write_drawn(drawn: &Drawn<'_>, path: &Path) -> Result<(), Failure> {
-    let bar = (drawn.title, format!("{} · netbench", drawn.title));
-    save(&frame(&bar.1, bar.0, &sections::drawn(drawn)), path)
-}
 
 fn save(page: &Markup, path: &Path) -> Result<(), Failure> {
     files::write(path, page.0.as_bytes()).map_err(|error| {

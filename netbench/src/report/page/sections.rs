@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::Chapter;
 use super::findings::{Card, findings};
 use super::tables;
-use super::{Chapter, Drawn};
 use crate::report::charts::figures;
 use crate::report::charts::{Figure, Place, Table};
 use crate::report::results::Results;
@@ -28,7 +28,7 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> M
                 p.meta { (tables::about_line(results)) }
             }
             @for (title, table) in &chapter.beside {
-                section { h2 { (title) } (tables::scrolling(title, table)) }
+                section { h2 { (title) } (table.html(title)) }
             }
             (contents(results, &figures, index))
             @for figure in &figures { (section(figure, index)) }
@@ -37,21 +37,6 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> M
                 (tables::everything(results, index))
             }
             (tables::method(results, index))
-        }
-    }
-}
-
-/// Returns a chapter of figures, the table of all of them first.
-pub(super) fn drawn(drawn: &Drawn<'_>) -> Markup {
-    html! {
-        article #chapter-0 {
-            section.hero {
-                p.eyebrow { (drawn.title) }
-                h1.headline { (drawn.headline) }
-                @for line in &drawn.intro { p.meta { (line) } }
-            }
-            section { (tables::scrolling(drawn.headline, drawn.table)) }
-            @for figure in drawn.figures { (section(figure, 0)) }
         }
     }
 }
@@ -133,7 +118,7 @@ fn section(figure: &Figure, index: usize) -> Markup {
             }
             @if OPEN.contains(&figure.id.as_str()) {
                 h3 { "Percentiles of the samples, per second" }
-                (tables::scrolling(&figure.title, &figure.table))
+                (figure.table.html(&figure.title))
             } @else {
                 (folded(figure))
             }
@@ -147,7 +132,7 @@ fn folded(figure: &Figure) -> Markup {
         @if *table != Table::default() {
             details {
                 summary { "The figures as a table" }
-                (tables::scrolling(title, table))
+                (table.html(title))
             }
         }
     }

@@ -3,32 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use crate::report::charts::Table;
 use crate::report::charts::figures::summary;
 use crate::report::charts::number::{NONE, Unit, count, number};
+use crate::report::charts::{Table, Value};
 use crate::report::results::{CellResult, METRICS, Metric, Results, Summary};
-
-/// Returns a table that scrolls on its own if it is wider than the page.
-pub(super) fn scrolling(title: &str, table: &Table) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(title) {
-            table {
-                thead { tr { @for head in &table.head { th scope="col" { (head) } } } }
-                tbody {
-                    @for row in &table.rows {
-                        tr {
-                            @for (index, text) in row.iter().enumerate() {
-                                @if index == 0 { th scope="row" { (text) } } @else { td { (text) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// Returns one line with the time and the machine of the run.
 pub(super) fn about_line(results: &Results) -> String {
@@ -84,10 +64,7 @@ pub(super) fn outcomes(results: &Results, index: usize) -> Markup {
         row.extend(kinds.iter().map(|kind| count(failed(kind))));
         row
     };
-    let table = Table {
-        rows: cells.iter().map(row).collect(),
-        head,
-    };
+    let table = Table::of_texts(head, cells.iter().map(row));
     html! {
         section #{ "outcomes-" (index) } {
             h2 { "Outcomes" }
@@ -95,10 +72,10 @@ pub(super) fn outcomes(results: &Results, index: usize) -> Markup {
                 @if kinds.is_empty() && ok > 0 { "All " (count(ok)) " connections ended as they should." }
                 @else { "How connections ended, over all repetitions." }
             }
-            (scrolling("Outcomes", &table))
+            (table.html("Outcomes"))
             (left_out(results))
             (first_failures(&cells))
-            details { summary { "What was negotiated" } (scrolling("What was negotiated", &negotiated(results))) }
+            details { summary { "What was negotiated" } (negotiated(results).html("What was negotiated")) }
         }
     }
 }
@@ -200,10 +177,7 @@ fn negotiated(results: &Results) -> Table {
             either(negotiated.early_data),
         ])
     };
-    Table {
-        head: head.map(str::to_owned).into(),
-        rows: results.cells.iter().filter_map(row).collect(),
-    }
+    Table::of_texts(head, results.cells.iter().filter_map(row))
 }
 
 /// Returns every metric of every cell.
@@ -211,36 +185,29 @@ pub(super) fn everything(results: &Results, index: usize) -> Markup {
     let metrics: Vec<&Metric> = METRICS
         .iter()
         .filter(|metric| {
-            results
-                .cells
-                .iter()
-                .any(|cell| summary(cell, metric.name).is_some())
+            let mut cells = results.cells.iter();
+            cells.any(|cell| summary(cell, metric.name).is_some())
         })
         .collect();
+    let columns: Vec<_> = metrics.iter().map(|metric| (metric.title, "")).collect();
+    let mut table = Table::new("", "", &columns);
+    for cell in &results.cells {
+        let mark = if cell.disturbed { " !" } else { "" };
+        let value = |metric: &&Metric| figure(summary(cell, metric.name), metric.unit);
+        table.push(format!("{}{mark}", cell.name), metrics.iter().map(value));
+    }
     html! {
         section #{ "everything-" (index) } {
             h2 { "Every figure" }
             p.caption {
                 "Medians over the repetitions, and below each its 95 % interval. CPU, switches, bytes and datagrams are per connection that ended well."
             }
-            div.scroll tabindex="0" role="region" aria-label="Every figure" {
-                table.everything {
-                    thead { tr { th scope="col" {} @for metric in &metrics { th scope="col" { (metric.title) } } } }
-                    tbody {
-                        @for cell in &results.cells {
-                            tr {
-                                th scope="row" { (cell.name) @if cell.disturbed { " !" } }
-                                @for metric in &metrics { td { (figure(summary(cell, metric.name), metric.unit)) } }
-                            }
-                        }
-                    }
-                }
-            }
+            div.everything { (table.html("Every figure")) }
         }
     }
 }
 
-fn figure(summary: Option<Summary>, unit: &'static str) -> Markup {
+fn figure(summary: Option<Summary>, unit: &'static str) -> Value {
     let Some(Summary {
         median,
         low,
@@ -248,15 +215,12 @@ fn figure(summary: Option<Summary>, unit: &'static str) -> Markup {
         n,
     }) = summary
     else {
-        return html! { (NONE) };
+        return Value::Missing(String::new());
     };
     let unit = Unit::fitting(unit, median);
-    html! {
-        (unit.text(median))
-        @if n > 1 && low.is_finite() && high.is_finite() {
-            small { (unit.number(low)) "–" (unit.number(high)) }
-        }
-    }
+    let bounded = n > 1 && low.is_finite() && high.is_finite();
+    let interval = || format!("{}–{}", unit.number(low), unit.number(high));
+    Value::Written(unit.text(median), bounded.then(interval))
 }
 
 /// Returns the facts that are needed to repeat the run.
@@ -299,16 +263,16 @@ pub(super) fn method(results: &Results, index: usize) -> Markup {
 }
 
 /// Returns the known facts about the machine.
-fn list(value: &Value) -> Markup {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Number(figure) => match (figure.as_u64(), figure.as_f64()) {
+fn list(value: &Json) -> Markup {
+    let text = |value: &Json| match value {
+        Json::String(text) => text.clone(),
+        Json::Number(figure) => match (figure.as_u64(), figure.as_f64()) {
             (Some(whole), _) => whole.to_string(),
             (None, Some(fraction)) => number(fraction),
             (None, None) => figure.to_string(),
         },
-        Value::Null => NONE.to_owned(),
-        Value::Object(fields) => {
+        Json::Null => NONE.to_owned(),
+        Json::Object(fields) => {
             let lines = fields.iter().map(|(name, value)| {
                 let value = value.as_str().map_or(value.to_string(), str::to_owned);
                 format!("{}: {value}", name.replace('_', " "))
@@ -319,7 +283,7 @@ fn list(value: &Value) -> Markup {
     };
     html! {
         dl {
-            @if let Value::Object(fields) = value {
+            @if let Json::Object(fields) = value {
                 @for (name, value) in fields { dt { (name.replace('_', " ")) } dd { (text(value)) } }
             }
         }

@@ -2,9 +2,28 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::About;
+use serde::{Deserialize, Serialize};
+
+use super::{About, FORMAT, Results};
+use crate::scenario::Scenario;
 use crate::system::machine::Machine;
 use crate::system::machine::crates;
+
+impl Results {
+    /// Returns results of a scenario without any measurement.
+    pub(crate) fn of(scenario: Scenario, machine: Machine) -> Self {
+        Self {
+            netbench_results: FORMAT,
+            complete: false,
+            problems: Vec::new(),
+            about: About::this_run(machine),
+            scenario_id: scenario.id(),
+            scenario,
+            cells: Vec::new(),
+            breakdowns: Vec::new(),
+        }
+    }
+}
 
 impl About {
     /// Returns the facts about this process, now.
@@ -31,6 +50,21 @@ impl About {
                 .map(|(name, version)| (name.to_owned(), version.to_owned()))
                 .collect(),
         }
+    }
+}
+
+/// Clients that share server processes and measure at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub(crate) struct Fleet {
+    /// Number of clients.
+    pub(crate) size: u32,
+    /// Number of this client, counted from 0.
+    pub(crate) client: u32,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self { size: 1, client: 0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Histogram, KindResult, Process, Repetition};
+use super::{Histogram, KindResult, Process, Repetition, Results};
 use crate::drivers::Traffic;
 
 /// Least number of durations of which the p99.9 is more than the largest.
@@ -187,6 +187,28 @@ impl Derived {
             self.set("handshake_bytes_to_server", each(handshake.sent_bytes));
             self.set("handshake_bytes_to_client", each(handshake.received_bytes));
         }
+    }
+}
+
+impl Results {
+    /// Returns true if the user ended the run.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.problems.iter().any(|problem| problem == "interrupted")
+    }
+
+    /// Returns a warning if other work on the machine disturbed the measurement.
+    pub(crate) fn noise(&self) -> Option<String> {
+        let disturbed = self.cells.iter().filter(|cell| cell.disturbed).count();
+        let repetitions = self.cells.iter().flat_map(|cell| &cell.repetitions);
+        let most = repetitions.filter_map(|repetition| repetition.other_cores);
+        let most = most.fold(0.0, f64::max);
+        (disturbed > 0).then(|| {
+            format!(
+                "other work on this machine used up to {most:.1} cores and disturbed {disturbed} \
+                 of {} cells (marked !): measure again",
+                self.cells.len()
+            )
+        })
     }
 }
 

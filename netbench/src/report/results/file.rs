@@ -24,27 +24,21 @@ impl Results {
         #[derive(Deserialize)]
         struct Version {
             netbench_results: Option<u32>,
-            /// Key of results of `netbench run links`.
-            window_bytes: Option<u32>,
-            netbench_peers: Option<u32>,
-            netbench_reproduction: Option<u32>,
+            /// Key of reports of several runs.
+            netbench_report: Option<u32>,
         }
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let version = Version::deserialize(&value).ok();
-        let others = version.as_ref().map(|version| {
-            [
-                (version.window_bytes, "run links"),
-                (version.netbench_peers, "run peers"),
-                (version.netbench_reproduction, "reproduce"),
-            ]
-        });
-        let other = others.into_iter().flatten().find(|(key, _)| key.is_some());
-        if let Some((_, command)) = other {
-            return Err(format!(
-                "results of `netbench {command}`, which have no cells of one scenario; give \
-                 results of `netbench run SCENARIO --json FILE`"
-            ));
+        if version
+            .as_ref()
+            .is_some_and(|version| version.netbench_report.is_some())
+        {
+            return Err(
+                "a report of several runs, which has no cells of one scenario; give results of \
+                 `netbench run SCENARIO --json FILE`"
+                    .to_owned(),
+            );
         }
         let found = version.and_then(|version| version.netbench_results);
         match found {

@@ -2,12 +2,11 @@
 //! `compare`, `merge`) is made from them.
 
 mod about;
+mod brief;
 mod derive;
 mod file;
-pub(crate) mod fleet;
 mod histogram;
 mod metrics;
-mod print;
 mod schema;
 mod summary;
 
@@ -20,20 +19,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::{Negotiated, Traffic};
-use crate::report::results::fleet::Fleet;
 use crate::scenario::Scenario;
 use crate::scenario::axes::{Cell, Name, named};
 use crate::system::machine::Machine;
 
+pub(crate) use about::Fleet;
+pub(crate) use brief::brief;
 pub(crate) use histogram::Histogram;
 pub(crate) use metrics::{Better, METRICS, Metric, Summary};
-pub(crate) use print::brief::brief;
 
 /// Version of the format.
 pub(crate) const FORMAT: u32 = 1;
 
 /// Bits per connection from which on a scenario is about throughput.
-const MUCH: f64 = 64.0 * 1024.0 * 8.0;
+pub(crate) const MUCH: f64 = 64.0 * 1024.0 * 8.0;
 
 /// Everything that a run measured.
 #[expect(

@@ -8,7 +8,7 @@ pub(crate) struct AxisFlag {
     pub(crate) help: &'static str,
 }
 
-pub(crate) const AXES: [AxisFlag; 13] = [
+pub(crate) const AXES: [AxisFlag; 14] = [
     AxisFlag {
         axis: "group",
         aliases: &["groups"],
@@ -17,7 +17,7 @@ pub(crate) const AXES: [AxisFlag; 13] = [
     },
     AxisFlag {
         axis: "driver",
-        aliases: &["stack"],
+        aliases: &["stack", "stacks"],
         value: "NAMES",
         help: "Stacks, or `all` that are built in (`netbench drivers`) [default: hybriq]",
     },
@@ -80,11 +80,19 @@ pub(crate) const AXES: [AxisFlag; 13] = [
         help: "Whether clients show a certificate too [default: no]",
     },
     AxisFlag {
-        axis: "link",
+        axis: "congestion",
         aliases: &[],
-        value: "OPTIONS",
-        help: "A link between client and server, in the words of `netbench link`: \
-               \"--delay 25ms --rate 20mbit\". Repeatable; \"\" is none [default: none]",
+        value: "NAMES",
+        help: "Congestion controllers, for stacks that have a choice (`netbench drivers`) [default: \
+               the stack's]",
+    },
+    AxisFlag {
+        axis: "link",
+        aliases: &["cases"],
+        value: "LINKS",
+        help: "Links between client and server: clean, fast, lossy, shallow, bursts, reordered, \
+               blackout, long, marked, `all`, none, or in the words of `netbench link`: \
+               \"--delay 25ms --rate 20mbit\". Repeatable [default: none]",
     },
     AxisFlag {
         axis: "profile",

@@ -49,10 +49,6 @@ struct Common {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
     datagram_size: Option<u16>,
 
-    /// Congestion controller, for stacks that have a choice (`netbench drivers`).
-    #[arg(long, value_name = "NAME")]
-    congestion: Option<String>,
-
     /// Also writes all results to this file as JSON, for `netbench compare` and others.
     /// The file is rewritten after each repetition.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
@@ -230,7 +226,6 @@ pub(crate) fn request(template: Template, matches: &ArgMatches) -> Result<Reques
         place,
         transport: Transport {
             datagram_size: common.datagram_size,
-            congestion: common.congestion,
             ..Transport::default()
         },
         outputs: Outputs {

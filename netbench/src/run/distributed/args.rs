@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::session::Agents;
 use super::{Target, Token};
-use crate::report::results::fleet::Fleet;
+use crate::report::results::Fleet;
 use crate::scenario::Template;
 use crate::system::failure::Failure;
 

@@ -20,7 +20,7 @@ use super::control::token::{End, Token, nonce};
 use super::member::SIGN_OF_LIFE;
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
-use crate::report::results::fleet::Fleet;
+use crate::report::results::Fleet;
 use crate::system::failure::Failure;
 use crate::system::machine::Machine;
 use crate::system::process::Process;

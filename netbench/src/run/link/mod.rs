@@ -33,7 +33,6 @@ use crate::system::terminal::print;
 use relay::{Plan, Relay};
 
 pub(crate) use args::{LinkArgs, UNITS};
-pub(crate) use tally::Summary;
 
 /// Checks that these arguments describe a link, apart from its addresses.
 pub(crate) fn check(args: &str) -> Result<(), String> {

@@ -6,6 +6,7 @@ pub(super) mod waits;
 
 use std::collections::BTreeSet;
 
+use crate::scenario::axes::link::arguments;
 use crate::scenario::axes::{Axes, Cell};
 use crate::scenario::{Scenario, Template};
 use crate::system::failure::Failure;
@@ -65,19 +66,20 @@ fn check_link(link: &str) -> Result<(), Failure> {
     if link.is_empty() {
         return Ok(());
     }
-    crate::run::link::check(link).map_err(|problem| format!("--link \"{link}\": {problem}").into())
+    crate::run::link::check(arguments(link))
+        .map_err(|problem| format!("--link \"{link}\": {problem}").into())
 }
 
 fn refuse_impossible(plan: &[Planned], named: &BTreeSet<String>) -> Result<(), Failure> {
     for axis in named {
         let mut seen = BTreeSet::new();
-        for value in plan.iter().map(|planned| value_of(axis, &planned.cell)) {
+        for value in plan.iter().map(|planned| planned.cell.value(axis)) {
             if !seen.insert(value.clone()) {
                 continue;
             }
             let with_value = || {
                 let cells = plan.iter();
-                cells.filter(|planned| value_of(axis, &planned.cell) == value)
+                cells.filter(|planned| planned.cell.value(axis) == value)
             };
             if with_value().all(|planned| planned.left_out.is_some()) {
                 refuse(with_value())?;
@@ -94,24 +96,6 @@ fn refuse<'a>(mut cells: impl Iterator<Item = &'a Planned>) -> Result<(), Failur
     match cells.find_map(|planned| planned.left_out.clone()) {
         Some(reason) => Err(reason.into()),
         None => Ok(()),
-    }
-}
-
-/// Returns a value of an axis as text, the same for equal values.
-fn value_of(axis: &str, cell: &Cell) -> String {
-    match axis {
-        "driver" => cell.driver.to_string(),
-        "client" => cell.client.to_string(),
-        "provider" => cell.provider.to_string(),
-        "group" => cell.group.to_string(),
-        "hello_retry" => cell.hello_retry.to_string(),
-        "certificate" => cell.certificate.to_string(),
-        "chain" => cell.chain.to_string(),
-        "workers" => cell.workers.to_string(),
-        "suite" => cell.suite.to_string(),
-        "resumption" => cell.resumption.to_string(),
-        "client_auth" => cell.client_auth.to_string(),
-        _ => String::new(),
     }
 }
 
@@ -277,6 +261,9 @@ mod tests {
             refused.to_string().contains("tcp-tls has no datagrams"),
             "{refused}"
         );
+        for (name, args) in crate::scenario::axes::link::LINKS {
+            assert_eq!(crate::run::link::check(args), Ok(()), "{name}");
+        }
         let refused = planned(&[("link", "--dealy 3ms")]).unwrap_err();
         assert!(refused.contains("--dealy"), "{refused}");
     }

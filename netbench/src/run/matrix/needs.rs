@@ -30,6 +30,15 @@ pub(crate) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
             let problem = format!("netbench has no HTTP with {name}");
             return Err(format!("{problem}; use hybriq, quinn, quiche or tcp-tls (HTTP/2)").into());
         }
+        let congestion = cell.congestion.as_str();
+        if !congestion.is_empty() && !driver.controllers().contains(&congestion) {
+            let valid = driver.controllers().join(", ");
+            return Err(match valid.as_str() {
+                "" => format!("{name} has no choice of congestion controllers"),
+                _ => format!("{name} has no congestion controller '{congestion}'; valid: {valid}"),
+            }
+            .into());
+        }
         if !driver.is_over_udp() && !cell.link.is_empty() {
             let problem = format!("links carry UDP, and {name} is TCP");
             return Err(format!("{problem}; leave out --link or {name}").into());

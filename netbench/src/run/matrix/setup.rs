@@ -49,10 +49,17 @@ pub(crate) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> 
     let idle_timeout = own.idle_timeout.map(|time| time.as_millis() as u64);
     Transport {
         idle_timeout_ms: given.idle_timeout_ms.or(idle_timeout),
+        congestion: Some(cell.congestion.clone()).filter(|name| !name.is_empty()),
+        window: given.window.or(own.window.map(bounded)),
+        socket_buffer: given.socket_buffer.or(own.socket_buffer.map(bounded)),
         max_streams: given.max_streams.or(own.max_streams),
         streams,
         ..given.clone()
     }
+}
+
+fn bounded(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Certificates, made once for all cells of the same kind.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::processes::{START, in_time};
 use crate::drivers::Certificates;
 use crate::engine::{FromServer, ServerSpec};
-use crate::report::results::fleet::Fleet;
+use crate::report::results::Fleet;
 use crate::run::distributed::Agents;
 use crate::system::failure::Failure;
 use crate::system::machine::Machine;

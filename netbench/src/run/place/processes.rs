@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
+use crate::scenario::axes::link::arguments;
 use crate::system::failure::Failure;
 use crate::system::process::Process;
 
@@ -61,7 +62,10 @@ impl Processes {
         seed: u64,
         server: SocketAddr,
     ) -> Result<SocketAddr, Failure> {
-        let mut all: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+        let mut all: Vec<String> = arguments(args)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
         if !all.iter().any(|arg| arg.starts_with("--seed")) {
             all.extend(["--seed".to_owned(), seed.to_string()]);
         }

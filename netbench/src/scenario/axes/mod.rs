@@ -1,5 +1,6 @@
 //! Axes of a matrix: the values that a run varies, and the cells they form.
 
+pub(crate) mod link;
 pub(crate) mod named;
 mod names;
 mod parse;
@@ -79,11 +80,14 @@ pub(crate) struct Axes {
         serialize_with = "named::serialize_list"
     )]
     pub(crate) resumption: Vec<Resumption>,
+    /// Congestion controllers; the empty text means the stack's default.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) congestion: Vec<String>,
     /// `true` if the client shows a certificate of the same kind as the server's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) client_auth: Vec<bool>,
-    /// Links, as arguments of `netbench link`: `"--delay 25ms --rate 20mbit"`. The empty text means
-    /// no link: directly over the loopback interface.
+    /// Links, by name or as arguments of `netbench link`: `"lossy"`, `"--delay 25ms --rate 20mbit"`.
+    /// The empty text means no link: directly over the loopback interface.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) link: Vec<String>,
     /// Rules of an authority. Groups, suites and certificates that do not vary are its first choice, and
@@ -140,7 +144,9 @@ pub(crate) struct Cell {
     pub(crate) resumption: Resumption,
     /// True if the client shows a certificate.
     pub(crate) client_auth: bool,
-    /// Arguments of `netbench link`; empty for none.
+    /// Name of the congestion controller; empty for the stack's default.
+    pub(crate) congestion: String,
+    /// Name of a link, or arguments of `netbench link`; empty for none.
     pub(crate) link: String,
     /// Parameters of the scenario.
     pub(crate) params: BTreeMap<String, u64>,
@@ -202,6 +208,7 @@ impl Axes {
         take(&mut self.suite, other.suite);
         take(&mut self.resumption, other.resumption);
         take(&mut self.client_auth, other.client_auth);
+        take(&mut self.congestion, other.congestion);
         take(&mut self.link, other.link);
         self.profile = other.profile.or(self.profile);
         self.params.extend(other.params);
@@ -221,6 +228,7 @@ impl Axes {
             self.suite.len(),
             self.resumption.len(),
             self.client_auth.len(),
+            self.congestion.len(),
             self.link.len(),
         ];
         let params = self.params.values().map(Vec::len);
@@ -272,6 +280,9 @@ impl Axes {
         vary(&mut cells, &self.client_auth, |cell, auth| {
             cell.client_auth = *auth;
         });
+        vary(&mut cells, &self.congestion, |cell, congestion| {
+            cell.congestion.clone_from(congestion);
+        });
         vary(&mut cells, &self.link, |cell, link| {
             cell.link.clone_from(link);
         });
@@ -316,6 +327,7 @@ impl Default for Cell {
             suite: Suite::Aes128GcmSha256,
             resumption: Resumption::default(),
             client_auth: false,
+            congestion: String::new(),
             link: String::new(),
             params: BTreeMap::new(),
         }

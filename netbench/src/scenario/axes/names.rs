@@ -56,6 +56,28 @@ impl fmt::Display for Resumption {
     }
 }
 
+impl Cell {
+    /// Returns the value of an axis or a parameter as text, the same for equal values.
+    pub(crate) fn value(&self, axis: &str) -> String {
+        match axis {
+            "driver" => self.driver.to_string(),
+            "client" => self.client.to_string(),
+            "provider" => self.provider.to_string(),
+            "group" => self.group.to_string(),
+            "hello_retry" => self.hello_retry.to_string(),
+            "certificate" => self.certificate.to_string(),
+            "chain" => self.chain.to_string(),
+            "workers" => self.workers.to_string(),
+            "suite" => self.suite.to_string(),
+            "resumption" => self.resumption.to_string(),
+            "client_auth" => self.client_auth.to_string(),
+            "congestion" => self.congestion.clone(),
+            "link" => self.link.clone(),
+            param => self.params.get(param).map_or(String::new(), u64::to_string),
+        }
+    }
+}
+
 impl Axes {
     /// Returns the name of a cell: the values of the axes that vary, or its group if none does.
     pub(crate) fn cell_name(&self, cell: &Cell) -> String {
@@ -75,6 +97,10 @@ impl Axes {
             "" => "no link",
             link => link,
         };
+        let congestion = match cell.congestion.as_str() {
+            "" => "default congestion",
+            name => name,
+        };
         let fixed = [
             (self.driver.len(), cell.driver.to_string()),
             (self.client.len(), clients),
@@ -93,6 +119,7 @@ impl Axes {
                 self.client_auth.len(),
                 flag(cell.client_auth, "client auth"),
             ),
+            (self.congestion.len(), congestion.to_owned()),
             (self.link.len(), link.to_owned()),
         ];
         let params = self.params.iter().map(|(name, values)| {

@@ -11,12 +11,12 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::json;
 
 use super::named::{self, Named};
-use super::{Axes, Certificate, Resumption, Stack};
+use super::{Axes, Certificate, Resumption, Stack, link};
 use crate::system::failure::Failure;
 
 /// Names of the axes in files, without the parameters of a scenario. On the command line a dash may
 /// stand for `_`.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "driver",
     "client",
     "provider",
@@ -28,6 +28,7 @@ pub(crate) const NAMES: [&str; 13] = [
     "suite",
     "resumption",
     "client_auth",
+    "congestion",
     "link",
     "profile",
 ];
@@ -67,7 +68,12 @@ impl Axes {
             "suite" => self.suite = named(values)?,
             "resumption" => self.resumption = named(values)?,
             "client_auth" => self.client_auth = each(values, |text| flag("client_auth", text))?,
-            "link" => self.link = each(values, |text| Ok(link(text)))?,
+            "congestion" => self.congestion = each(values, |text| Ok(congestion(text)))?,
+            "link" => {
+                let links = values.iter().map(|text| link::read(text));
+                let links = links.collect::<Result<Vec<_>, _>>()?.concat();
+                self.link = each(&links, |text| Ok(text.to_owned()))?;
+            }
             "profile" => self.profile = Some(profile(values)?),
             param => {
                 let numbers = each(values, |text| {
@@ -159,10 +165,10 @@ fn profile(values: &[String]) -> Result<Profile, Failure> {
     }
 }
 
-fn link(text: &str) -> String {
+fn congestion(text: &str) -> String {
     match text.trim() {
-        "none" => String::new(),
-        link => link.to_owned(),
+        "default" => String::new(),
+        name => name.to_owned(),
     }
 }
 
@@ -203,7 +209,8 @@ impl JsonSchema for Axes {
                 "suite": named("Cipher suites by IANA name.", names::<Suite>()),
                 "resumption": named("Beginnings of connections.", names::<Resumption>()),
                 "client_auth": values("Whether the client shows a certificate."),
-                "link": values("Links, as the arguments of `netbench link`."),
+                "congestion": values("Congestion controllers by name, or `default`."),
+                "link": values("Links, by name or as the arguments of `netbench link`."),
                 "profile": {
                     "description": "Rules of an authority, which narrow the others.",
                     "enum": Profile::ALL.map(Profile::name),

@@ -181,6 +181,7 @@ fn a_cell_is_written_by_names_and_read_back() {
         "suite": "TLS_CHACHA20_POLY1305_SHA256",
         "resumption": "0-rtt",
         "client_auth": false,
+        "congestion": "",
         "link": "",
         "params": {},
     });
@@ -192,6 +193,22 @@ fn a_cell_is_written_by_names_and_read_back() {
         .to_string();
     assert!(
         refused.starts_with("unknown group 'Kyber512'; valid: X25519MLKEM768, "),
+        "{refused}"
+    );
+}
+
+#[test]
+fn links_have_names() {
+    let axes = set(&[("link", "clean, none, --delay 1ms")]);
+    assert_eq!(axes.link, ["clean", "", "--delay 1ms"]);
+    let names = axes.cells(&BTreeMap::new());
+    assert_eq!(axes.cell_name(&names[0]), "clean");
+    assert!(link::arguments("clean").starts_with("--rate 20mbit"));
+    assert_eq!(link::arguments("--delay 1ms"), "--delay 1ms");
+    assert_eq!(set(&[("link", "all")]).link.len(), link::LINKS.len());
+    let refused = refusal("link", "lunar");
+    assert!(
+        refused.starts_with("unknown link 'lunar'; valid: all, none, clean"),
         "{refused}"
     );
 }

@@ -89,6 +89,14 @@ pub(crate) struct Transport {
     #[schemars(with = "schema::OptionalCount")]
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
     pub(crate) max_streams: Option<u64>,
+    /// Bytes that may be unread or unacknowledged, on a connection and on each of its streams.
+    #[schemars(with = "schema::OptionalCount")]
+    #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+    /// Bytes of each socket buffer that is asked of the system.
+    #[schemars(with = "schema::OptionalCount")]
+    #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
+    pub(crate) socket_buffer: Option<u64>,
 }
 
 /// Amount of work in the warm-up: the scripts with this number of connections for each `connect`,

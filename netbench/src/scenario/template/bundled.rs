@@ -1,7 +1,7 @@
 //! Built-in scenarios.
 
 /// Names and texts, in the order of the list.
-pub(crate) const ALL: [(&str, &str); 16] = [
+pub(crate) const ALL: [(&str, &str); 17] = [
     ("connect", include_str!("../../../scenarios/connect.json")),
     (
         "request-response",
@@ -38,6 +38,7 @@ pub(crate) const ALL: [(&str, &str); 16] = [
     ),
     ("overload", include_str!("../../../scenarios/overload.json")),
     ("workers", include_str!("../../../scenarios/workers.json")),
+    ("links", include_str!("../../../scenarios/links.json")),
     ("held", include_str!("../../../scenarios/held.json")),
 ];
 

@@ -16,7 +16,7 @@ fn every_bundled_scenario_resolves_and_is_named_as_it_is_listed() {
         let scenario = template.resolve(&BTreeMap::new()).unwrap();
         assert_eq!(scenario.name, name);
     }
-    assert_eq!(bundled().count(), 16);
+    assert_eq!(bundled().count(), 17);
 }
 
 #[test]

@@ -118,19 +118,6 @@ impl Process {
         decode(&self.name, self.child.as_mut(), line).await
     }
 
-    /// Ends the child's standard input, and returns its answer.
-    pub(crate) async fn last_words<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        let Self {
-            name,
-            mut child,
-            to,
-            mut from,
-        } = self;
-        drop(to);
-        let line = from.next_line().await;
-        decode(&name, child.as_mut(), line).await
-    }
-
     pub(crate) fn out_of_turn(&self) -> Failure {
         format!("{} spoke out of turn", self.name).into()
     }

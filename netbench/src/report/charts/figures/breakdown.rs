@@ -146,8 +146,5 @@ fn table(breakdowns: &[Breakdown], labels: &[(String, String)], parts: Parts) ->
         "95 % interval",
         "share",
     ];
-    Table {
-        head: head.map(str::to_owned).into(),
-        rows,
-    }
+    Table::of_texts(head, rows)
 }

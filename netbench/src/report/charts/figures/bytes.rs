@@ -48,10 +48,7 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
         caption: "Payload of UDP datagrams, or of TCP segments, in both directions: what it took \
                   until the handshake was complete, and what came after."
             .to_owned(),
-        table: Table {
-            head: heads.collect(),
-            rows,
-        },
+        table: Table::of_texts(heads, rows),
         chart: Chart::Bars(Bars {
             title: "bytes of one connection".to_owned(),
             unit: "B",

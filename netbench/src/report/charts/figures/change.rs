@@ -149,6 +149,7 @@ fn things(axis: &str) -> String {
         "chain" => "Chains",
         "workers" => "Workers",
         "client_auth" => "Client certificates",
+        "congestion" => "Congestion controllers",
         "link" => "Links",
         _ => "",
     };
@@ -176,8 +177,8 @@ fn table(metrics: &[&Metric], rows: &[Row]) -> Table {
         let ratios = row.ratios.iter().map(text);
         std::iter::once(name).chain(ratios).collect()
     };
-    Table {
-        head: std::iter::once(String::new()).chain(heads).collect(),
-        rows: rows.iter().map(row).collect(),
-    }
+    Table::of_texts(
+        std::iter::once(String::new()).chain(heads),
+        rows.iter().map(row),
+    )
 }

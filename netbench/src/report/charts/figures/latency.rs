@@ -167,8 +167,5 @@ fn table(all: &[(String, Histogram)]) -> Table {
         row.push(with_unit(histogram.max_us(), "µs"));
         row
     };
-    Table {
-        head: head.map(str::to_owned).into(),
-        rows: all.iter().map(row).collect(),
-    }
+    Table::of_texts(head, all.iter().map(row))
 }

@@ -149,6 +149,11 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
         "" => "no link".to_owned(),
         link => link.to_owned(),
     };
+    let congestion = match cell.congestion.as_str() {
+        "" => "default congestion",
+        name => name,
+    };
+    let congestion = congestion.to_owned();
     let either = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
     let mut values: BTreeMap<String, String> = [
         ("group", cell.group.to_string()),
@@ -157,6 +162,7 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
         ("certificate", cell.certificate.to_string()),
         ("provider", cell.provider.to_string()),
         ("suite", cell.suite.to_string()),
+        ("congestion", congestion),
         ("link", link),
         ("chain", format!("chain of {}", cell.chain)),
         ("workers", format!("workers {}", cell.workers)),
@@ -188,7 +194,7 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
     values
 }
 
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "group",
     "stack",
     "resumption",
@@ -199,6 +205,7 @@ const ORDER: [&str; 11] = [
     "chain",
     "workers",
     "client_auth",
+    "congestion",
     "link",
 ];
 

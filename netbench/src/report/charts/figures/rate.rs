@@ -160,10 +160,7 @@ fn percentiles(matrix: &Matrix, counted: Counted) -> Table {
         row.extend(PERCENTILES.map(|share| number(quantile(&rates, share))));
         Some(row)
     });
-    Table {
-        rows: rows.collect(),
-        head: head.into_iter().chain(names).collect(),
-    }
+    Table::of_texts(head.into_iter().chain(names), rows)
 }
 
 #[cfg(test)]

@@ -41,18 +41,16 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
             "CPU time of both ends for one connection, and what remains of its mean duration: \
                   the network, and waiting for a turn."
                 .to_owned(),
-        table: Table {
-            head: [
+        table: Table::of_texts(
+            [
                 "",
                 "client CPU",
                 "server CPU",
                 "network and waiting",
                 "mean duration",
-            ]
-            .map(str::to_owned)
-            .into(),
+            ],
             rows,
-        },
+        ),
         chart: Chart::Bars(Bars {
             title: "time of one connection".to_owned(),
             unit: "µs",

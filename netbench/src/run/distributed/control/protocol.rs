@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
-use crate::report::results::fleet::Fleet;
+use crate::report::results::Fleet;
 use crate::system::machine::Machine;
 
 /// Version, which changes with every change of these messages or the engine's.

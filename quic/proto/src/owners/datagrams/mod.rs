@@ -253,7 +253,7 @@ impl Datagrams {
     }
 
     /// Returns the time at which [`Datagrams::drop_expired`] must be called.
-    pub const fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         self.outbox.earliest()
     }
 

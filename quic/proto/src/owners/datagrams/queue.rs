@@ -13,10 +13,16 @@ pub(super) struct Queue {
     held: usize,
     /// Number of datagrams that were taken off the front.
     taken: u64,
-    /// Deadlines of datagrams that have one, in the order of the datagrams.
-    deadlines: VecDeque<Deadline>,
-    /// No deadline is earlier. `None` if there are none.
-    earliest: Option<Instant>,
+    /// Deadlines, while a datagram has one.
+    deadlines: Option<Box<Deadlines>>,
+}
+
+/// Deadlines of datagrams that have one, in the order of the datagrams.
+#[derive(Debug)]
+struct Deadlines {
+    all: VecDeque<Deadline>,
+    /// No deadline is earlier.
+    earliest: Instant,
 }
 
 /// Deadline of a waiting datagram.
@@ -43,8 +49,8 @@ impl Queue {
     }
 
     /// Returns a time before which no deadline comes; `None` if there are none.
-    pub(super) const fn earliest(&self) -> Option<Instant> {
-        self.earliest
+    pub(super) fn earliest(&self) -> Option<Instant> {
+        self.deadlines.as_ref().map(|deadlines| deadlines.earliest)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,8 +84,13 @@ impl Queue {
         self.held = self.held.saturating_add(cost(data.len(), deadline));
         if let Some(at) = deadline {
             let number = self.taken.saturating_add(self.len());
-            self.deadlines.push_back(Deadline { number, at });
-            self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+            let first = || {
+                let all = VecDeque::new();
+                Box::new(Deadlines { all, earliest: at })
+            };
+            let deadlines = self.deadlines.get_or_insert_with(first);
+            deadlines.all.push_back(Deadline { number, at });
+            deadlines.earliest = deadlines.earliest.min(at);
         }
         self.datagrams.push_back(data);
     }
@@ -90,12 +101,15 @@ impl Queue {
 
     fn pop_with_deadline(&mut self) -> Option<(Bytes, Option<Instant>)> {
         let data = self.datagrams.pop_front()?;
-        let own = self.deadlines.front();
-        let deadline = own.filter(|own| own.number == self.taken).map(|own| own.at);
-        if deadline.is_some() {
-            self.deadlines.pop_front();
-            if self.deadlines.is_empty() {
-                self.earliest = None;
+        let mut deadline = None;
+        if let Some(deadlines) = &mut self.deadlines {
+            let own = deadlines.all.front();
+            deadline = own.filter(|own| own.number == self.taken).map(|own| own.at);
+            if deadline.is_some() {
+                deadlines.all.pop_front();
+            }
+            if deadlines.all.is_empty() {
+                self.deadlines = None;
             }
         }
         self.taken = self.taken.saturating_add(1);
@@ -105,8 +119,12 @@ impl Queue {
 
     /// Drops the datagrams whose deadline has come, and returns their number.
     pub(super) fn drop_expired(&mut self, now: Instant) -> u64 {
-        self.earliest = self.deadlines.iter().map(|deadline| deadline.at).min();
-        if self.earliest.is_none_or(|at| at > now) {
+        let Some(deadlines) = &mut self.deadlines else {
+            return 0;
+        };
+        let all = deadlines.all.iter().map(|deadline| deadline.at);
+        deadlines.earliest = all.min().unwrap_or(deadlines.earliest);
+        if deadlines.earliest > now {
             return 0;
         }
         let mut all = std::mem::take(self);

@@ -1,7 +1,5 @@
 //! Packet keys.
 
-use std::sync::LazyLock;
-
 use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
 use hybriq_tls::{Level, Secret, Side, Suite};
@@ -76,15 +74,8 @@ pub fn initial_direction(version: Version, dcid: &Cid, writer: Side) -> Directio
 
 /// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2).
 fn initial_secret(version: Version, dcid: &Cid) -> Expander {
-    static SALTS: LazyLock<[hmac::Key; Version::ALL.len()]> = LazyLock::new(|| {
-        Version::ALL.map(|it| hmac::Key::new(hmac::HMAC_SHA256, &it.constants().initial_salt))
-    });
-    let [v1, v2] = &*SALTS;
-    let salt = match version {
-        Version::V1 => v1,
-        Version::V2 => v2,
-    };
-    let secret = hmac::sign(salt, dcid.as_bytes());
+    let salt = hmac::Key::new(hmac::HMAC_SHA256, &version.constants().initial_salt);
+    let secret = hmac::sign(&salt, dcid.as_bytes());
     Expander::new(INITIAL_SUITE, secret.as_ref())
 }
 

@@ -3,9 +3,9 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 
-use crate::scenario::axes::Cell;
-use crate::handshake::certificates::{self, SERVER_NAME, Wanted};
 use crate::drivers::{Role, Setup};
+use crate::handshake::certificates::{self, SERVER_NAME, Wanted};
+use crate::scenario::axes::Cell;
 use crate::stacks::quiche::{
     Admission, Config, Endpoint, Kind, Line, Receiver, Sender, client, server,
 };

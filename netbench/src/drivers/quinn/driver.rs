@@ -10,13 +10,13 @@ use super::connection::{Opened, ended};
 use super::counters::Counters;
 use super::library::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use super::{HAS_HTTP, NAME, http, set_client, socket, stack};
-use crate::system::failure::Failure;
-use crate::scenario::axes::Cell;
 use crate::drivers::rustls_watch::Watch;
 use crate::drivers::{
     Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Streams,
     Traffic, Transport, rustls_config, udp,
 };
+use crate::scenario::axes::Cell;
+use crate::system::failure::Failure;
 use crate::system::outcome::Failed;
 
 pub(in crate::drivers) struct Quinn;

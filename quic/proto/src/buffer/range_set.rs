@@ -12,11 +12,6 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Creates an empty set.
-    pub(crate) const fn new() -> Self {
-        Self { ranges: Vec::new() }
-    }
-
     /// Returns true if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()

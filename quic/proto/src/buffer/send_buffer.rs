@@ -29,10 +29,17 @@ pub(crate) struct SendBuffer {
     acked: u64,
     next: u64,
     end: u64,
-    acked_ahead: RangeSet,
-    lost: RangeSet,
+    /// Ranges in flight that were not settled in order, from the first one on.
+    gaps: Option<Box<Gaps>>,
     /// Offset from which on the data was given up.
     needed: u64,
+}
+
+/// Ranges between the two cursors whose fate is known.
+#[derive(Debug, Default)]
+struct Gaps {
+    acked_ahead: RangeSet,
+    lost: RangeSet,
 }
 
 /// Memory of an empty buffer.
@@ -78,6 +85,9 @@ impl Chunk {
 }
 
 impl SendBuffer {
+    /// Bytes that it holds apart, besides its data, once something was lost.
+    pub(crate) const APART: usize = size_of::<Gaps>();
+
     /// Creates an empty buffer.
     pub(crate) const fn new() -> Self {
         Self {
@@ -86,8 +96,7 @@ impl SendBuffer {
             acked: 0,
             next: 0,
             end: 0,
-            acked_ahead: RangeSet::new(),
-            lost: RangeSet::new(),
+            gaps: None,
             needed: u64::MAX,
         }
     }
@@ -151,6 +160,8 @@ impl SendBuffer {
             self.chunks.clear();
         }
         self.chunks.shrink_to_fit();
+        self.gaps
+            .take_if(|gaps| gaps.acked_ahead.is_empty() && gaps.lost.is_empty());
     }
 
     fn tail_room(&self) -> usize {
@@ -204,7 +215,10 @@ impl SendBuffer {
     /// afterwards.
     pub(crate) fn give_up(&mut self, offset: u64) {
         self.needed = self.needed.min(offset);
-        self.lost.remove(self.needed..u64::MAX);
+        let needed = self.needed;
+        if let Some(lost) = self.lost_mut() {
+            lost.remove(needed..u64::MAX);
+        }
         self.end = self.end.min(self.next.max(self.needed));
         while self
             .chunks
@@ -218,7 +232,14 @@ impl SendBuffer {
 
     /// Returns the lowest range that was lost and not yet resent.
     pub(crate) fn lost(&self) -> Option<Range<u64>> {
-        self.lost.first()
+        self.gaps.as_ref()?.lost.first()
+    }
+
+    /// Returns the lost ranges, if there are any.
+    #[inline]
+    fn lost_mut(&mut self) -> Option<&mut RangeSet> {
+        let lost = &mut self.gaps.as_mut()?.lost;
+        (!lost.is_empty()).then_some(lost)
     }
 
     /// Returns the range to send next: lost data first, then new data.
@@ -263,28 +284,29 @@ impl SendBuffer {
     pub(crate) fn on_sent(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.end, "sent what was not written");
         self.next = self.next.max(range.end);
-        if !self.lost.is_empty() {
-            self.lost.remove(range);
+        if let Some(lost) = self.lost_mut() {
+            lost.remove(range);
         }
     }
 
     /// Notes that the range was acknowledged.
     pub(crate) fn on_acked(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.next, "acknowledged what was not sent");
-        if !self.lost.is_empty() {
-            self.lost.remove(range.clone());
+        if let Some(lost) = self.lost_mut() {
+            lost.remove(range.clone());
         }
         if range.start > self.acked {
-            return self.acked_ahead.insert(range);
+            return self.gaps.get_or_insert_default().acked_ahead.insert(range);
         }
         if range.end <= self.acked {
             return;
         }
         self.acked = range.end;
-        if !self.acked_ahead.is_empty() {
-            while let Some(ahead) = self.acked_ahead.first().filter(|it| it.start <= self.acked) {
-                self.acked = self.acked.max(ahead.end);
-                self.acked_ahead.remove(ahead);
+        if let Some(gaps) = &mut self.gaps {
+            let ahead = &mut gaps.acked_ahead;
+            while let Some(next) = ahead.first().filter(|it| it.start <= self.acked) {
+                self.acked = self.acked.max(next.end);
+                ahead.remove(next);
             }
         }
         self.release();
@@ -314,9 +336,10 @@ impl SendBuffer {
         if start >= end {
             return;
         }
-        self.lost.insert(start..end);
-        for acked in self.acked_ahead.overlapping(start..end) {
-            self.lost.remove(acked);
+        let gaps = self.gaps.get_or_insert_default();
+        gaps.lost.insert(start..end);
+        for acked in gaps.acked_ahead.overlapping(start..end) {
+            gaps.lost.remove(acked);
         }
     }
 

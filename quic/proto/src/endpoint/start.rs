@@ -97,7 +97,7 @@ impl Endpoint {
         };
         self.on_decided(&incoming);
         let Incoming {
-            hello,
+            mut hello,
             client_hello,
         } = incoming;
         let policy = setup.provider.key_exchange_for(client_hello.server_name());
@@ -109,6 +109,7 @@ impl Endpoint {
         let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
         let mut received = hello.received.clone();
         received.on_connection();
+        let client_keys = hello.keys.take();
         let start = ServerStart {
             now,
             setup: &setup,
@@ -125,6 +126,7 @@ impl Endpoint {
                 local: hello.local,
             },
             version: hello.version,
+            client_keys,
             cids: [dcid, hello.peer_cid, local_cid],
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,

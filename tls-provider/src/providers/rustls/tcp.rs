@@ -56,7 +56,7 @@ impl TcpServer {
             let groups = groups::of_policy(policy)?;
             let tickets = shared.tickets_under(&groups);
             let configs = groups.into_iter().map(|group| {
-                let crypto = suites::crypto(options.shared.suites.as_deref(), &[group])?;
+                let crypto = suites::crypto_over_tcp(options.shared.suites.as_deref(), &[group])?;
                 Ok((group, shared.config(options, crypto, &tickets)?))
             });
             configs.collect::<Result<Vec<_>, _>>()
@@ -203,7 +203,7 @@ impl TcpClient {
     ) -> Result<Self, ConfigError> {
         let options = &*options.under_profile()?;
         let groups = groups::of_policy(&options.shared.key_exchange)?;
-        let crypto = suites::crypto(options.shared.suites.as_deref(), &groups)?;
+        let crypto = suites::crypto_over_tcp(options.shared.suites.as_deref(), &groups)?;
         let mut config = client::config(options, &Arc::new(crypto))?;
         config.enable_early_data = false;
         config.alpn_protocols = names(alpn);

@@ -12,7 +12,7 @@ fn ranges(set: &RangeSet) -> Vec<(u64, u64)> {
 
 #[test]
 fn ranges_that_touch_become_one() {
-    let mut set = RangeSet::new();
+    let mut set = RangeSet::default();
     set.insert(10..20);
     set.insert(30..40);
     set.insert(0..5);
@@ -25,7 +25,7 @@ fn ranges_that_touch_become_one() {
 
 #[test]
 fn a_removed_middle_leaves_both_ends() {
-    let mut set = RangeSet::new();
+    let mut set = RangeSet::default();
     set.insert(0..100);
     set.remove(40..60);
     assert_eq!(ranges(&set), [(0, 40), (60, 100)]);
@@ -41,7 +41,7 @@ proptest! {
         steps in prop::collection::vec((any::<bool>(), 0u64..60, 0u64..20), 0..60),
         window in (0u64..60, 0u64..20),
     ) {
-        let mut set = RangeSet::new();
+        let mut set = RangeSet::default();
         let mut model = BTreeSet::new();
         for (insert, start, len) in steps {
             let range = start..start + len;

@@ -15,7 +15,7 @@ use super::{
     receive::{retry::Retried, zero_rtt},
     start::{
         ClientStart, ServerStart, Setup, announced, forecast, local_params,
-        versions::{self, Negotiation},
+        versions::{self, InitialKeys, Negotiation},
     },
     watch::observer::Observer,
 };
@@ -153,6 +153,7 @@ impl Connection {
             .into(),
         )?;
         let path = path_of_server(&start);
+        let keys = InitialKeys::of_server(version, original, &initial_dcid, start.client_keys);
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -161,7 +162,7 @@ impl Connection {
             session,
             path,
             version,
-            initial: packet::initial_keys(version, &initial_dcid, Side::Server),
+            initial: keys.in_use,
             negotiation: Negotiation::server(original),
             received: start.received,
             local_cid,
@@ -174,11 +175,10 @@ impl Connection {
         if let Some(issued) = start.preferred {
             connection.cids.local.issue_preferred(issued);
         }
-        let keys = connection.handshake.keys_mut();
-        keys.set_original_version(original);
-        if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
-            connection.handshake.keys_mut().keep_original(keys);
-        }
+        connection
+            .handshake
+            .keys_mut()
+            .set_original(original, keys.original);
         connection.cids.initial = initial_dcid;
         if let Some(scid) = retry_scid {
             connection.opening.set_retried(Retried::by_us(scid));

@@ -22,7 +22,7 @@ use crate::{
     remembered::server::ServerRecord,
     wire::{
         ResetToken, limits,
-        packet::{Cid, Version, header_bits::Grease},
+        packet::{Cid, DirectionKeys, Version, header_bits::Grease},
         params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     },
 };
@@ -192,6 +192,8 @@ pub struct ServerStart<'a> {
     pub address: Address,
     /// Version of the client's first flight.
     pub version: Version,
+    /// Keys of the client's Initials in that version, if they were derived before.
+    pub client_keys: Option<Box<DirectionKeys>>,
     /// Destination connection id of the client's Initial, the client's own id, and ours.
     pub cids: [Cid; 3],
     /// Destination connection id of the client's first Initial, if a Retry replaced it.

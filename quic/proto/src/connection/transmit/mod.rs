@@ -150,7 +150,16 @@ impl Connection {
     }
 
     fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
-        let mut due = PerSpace::of(|space| self.due(space, now));
+        let mut due = PerSpace {
+            initial: Due::Nothing,
+            handshake: Due::Nothing,
+            data: self.due(Space::Data, now),
+        };
+        if !self.handshake.keys().has_early_spaces() {
+            return due;
+        }
+        due.initial = self.due(Space::Initial, now);
+        due.handshake = self.due(Space::Handshake, now);
         // 0-RTT data follows a complete ClientHello: many servers would drop it earlier.
         if self.handshake.sends_zero_rtt()
             && due.initial == Due::Frames

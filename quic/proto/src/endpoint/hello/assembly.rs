@@ -225,7 +225,7 @@ impl Endpoint {
             local_cid: self.new_cid(),
             version: initial.version,
             proof,
-            keys: Box::new(keys),
+            keys: Some(Box::new(keys)),
             received: Received::of_hello(),
             next_pn: PacketNumber::ZERO,
             bytes_received: 0,
@@ -318,11 +318,14 @@ impl Hello {
             return Taken::Useless;
         }
         let largest = self.received.largest().map(|(pn, _)| pn);
-        let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
+        let Some(keys) = &self.keys else {
+            return Taken::Useless;
+        };
+        let Ok(packet) = packet.unprotect(&keys.header, largest) else {
             return Taken::Useless;
         };
         let pn = packet.pn;
-        let payload = match packet.open(&self.keys.packet) {
+        let payload = match packet.open(&keys.packet) {
             Ok(payload) => payload,
             Err(OpenError::ReservedBits) => return Taken::Failed(Violation::ReservedBits.into()),
             Err(OpenError::Undecryptable) => return Taken::Useless,

@@ -37,7 +37,8 @@ pub(in crate::endpoint) struct Hello {
     pub(in crate::endpoint) local_cid: Cid,
     /// Proof in the token of the first packet.
     pub(in crate::endpoint) proof: Proof,
-    pub(in crate::endpoint) keys: Box<DirectionKeys>,
+    /// Keys of the client's Initials, until the connection takes them.
+    pub(in crate::endpoint) keys: Option<Box<DirectionKeys>>,
     pub(in crate::endpoint) received: Received,
     pub(in crate::endpoint) next_pn: PacketNumber,
     pub(in crate::endpoint) bytes_received: u64,

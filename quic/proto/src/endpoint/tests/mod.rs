@@ -236,7 +236,7 @@ fn datagrams_from_impossible_sources_are_dropped_before_anything_is_spent() {
     }
 }
 
-/// Each reset costs an HMAC, and strangers send as many packets as they like.
+/// Each reset costs a MAC, and strangers send as many packets as they like.
 #[test]
 fn reset_tokens_are_computed_for_resets_that_are_sent_alone() {
     let now = Instant::now();

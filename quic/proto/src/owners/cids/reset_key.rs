@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::{cmac, hmac};
 
 use crate::{
     random::Random,
@@ -35,7 +35,13 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ResetKey(hmac::Key);
+pub struct ResetKey {
+    /// Key of the tokens, which are AES-CMACs (RFC 4493) of ids: one or two blocks of AES, where HMAC
+    /// takes two of SHA-256.
+    tokens: cmac::Key,
+    /// Key from which the others are derived.
+    root: hmac::Key,
+}
 
 #[cfg(test)]
 thread_local! {
@@ -53,44 +59,54 @@ impl ResetKey {
 
     /// Creates a key from a secret that is used for nothing else.
     pub fn from_secret(secret: [u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+        Self::from_root(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+    }
+
+    fn from_root(root: hmac::Key) -> Self {
+        let tokens = hmac::sign(&root, b"how the tokens of stateless resets are computed");
+        Self {
+            tokens: cmac::Key::new(cmac::AES_256, tokens.as_ref())
+                .expect("SHA-256 has the length of a key of AES-256"),
+            root,
+        }
     }
 
     /// Derives a key for one worker from a secret that also serves another purpose.
     pub(crate) fn derived(secret: [u8; 16]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let secret = hmac::sign(&key, b"stateless reset");
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
+        Self::from_root(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
     }
 
     /// Returns the reset token of an id.
     pub(crate) fn token(&self, cid: &Cid) -> ResetToken {
         #[cfg(test)]
         TOKENS.set(TOKENS.get() + 1);
-        let tag = hmac::sign(&self.0, cid.as_bytes());
-        ResetToken::new(tag.as_ref().first_chunk().copied().unwrap_or_default())
+        let mut token = [0; 16];
+        cmac::sign_to_buffer(&self.tokens, cid.as_bytes(), &mut token)
+            .expect("AES-CMAC takes any input, and has 16 bytes");
+        ResetToken::new(token)
     }
 }
 
 impl ResetKey {
     /// Returns a value by which two processes can check that they have the same key. It reveals
-    /// nothing else, and no token: the signed text is longer than any id.
+    /// nothing else.
     #[doc(hidden)]
     pub fn fingerprint(&self) -> [u8; 16] {
-        let tag = hmac::sign(&self.0, b"by this two processes know the same key");
+        let tag = hmac::sign(&self.root, b"by this two processes know the same key");
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
     /// Returns a key derived from this one, for the mask of [`super::QuicLb`].
     pub(super) fn mask(&self) -> [u8; 16] {
-        let tag = hmac::sign(&self.0, b"how the worker of an unencrypted id is hidden");
+        let tag = hmac::sign(&self.root, b"how the worker of an unencrypted id is hidden");
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// Returns words derived from the key, for [`super::Steering`]. The signed text is longer than
-    /// any id, so no token reveals them.
+    /// Returns words derived from the key, for [`super::Steering`].
     pub(super) fn words(&self) -> [u32; 2] {
-        let tag = hmac::sign(&self.0, b"how the system finds the worker of an id");
+        let tag = hmac::sign(&self.root, b"how the system finds the worker of an id");
         let mut words = tag.as_ref().chunks_exact(4).map(|word| {
             word.iter()
                 .fold(0, |value, byte| value << 8 | u32::from(*byte))

@@ -3,7 +3,7 @@
 use super::{
     StreamEvent, Streams,
     frames::schedule::{Control, Schedule},
-    queue::{Member, Queue},
+    queue::{Member, Waiting},
     recv::Recv,
     send::Send,
 };
@@ -56,9 +56,10 @@ impl Schedule {
             fresh,
         } = self;
         census.add_of::<Control>("frames of streams to send", controls.len());
-        for Queue {
+        let queues = [free, fresh].into_iter().filter_map(|it| it.0.as_deref());
+        for Waiting {
             members, in_order, ..
-        } in [free, fresh]
+        } in queues
         {
             census.add_of::<Member>("streams with data to send", members.len());
             census.add("streams with data to send in order", in_order.len(), 0);

@@ -138,10 +138,10 @@ pub(crate) fn most_pieces(window: u64) -> u64 {
 }
 
 /// Returns the bytes of the tables of streams that the peer opened: this many with a sending half,
-/// and this many with a receiving half.
+/// and this many with a receiving half. What halves hold apart from the tables is included.
 pub(crate) fn memory_of_tables(sends: u64, receives: u64) -> u64 {
-    let sends = Halves::<Send>::memory(sends);
-    sends.saturating_add(Halves::<Recv>::memory(receives))
+    let tables = Halves::<Send>::memory(sends).saturating_add(Halves::<Recv>::memory(receives));
+    tables.saturating_add(sends.saturating_mul(Send::APART))
 }
 
 /// All streams of a connection.

@@ -63,15 +63,6 @@ pub struct PerSpace<T> {
 }
 
 impl<T> PerSpace<T> {
-    /// Creates the value of each space with a function.
-    pub fn of(mut value: impl FnMut(Space) -> T) -> Self {
-        Self {
-            initial: value(Space::Initial),
-            handshake: value(Space::Handshake),
-            data: value(Space::Data),
-        }
-    }
-
     /// Returns the values in the order a handshake reaches the spaces.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         [&self.initial, &self.handshake, &self.data].into_iter()

@@ -2,5 +2,6 @@
 
 pub(super) mod compress;
 pub(super) mod groups;
+mod hkdf;
 pub(super) mod keys;
 pub(super) mod suites;

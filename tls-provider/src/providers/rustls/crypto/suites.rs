@@ -1,32 +1,62 @@
-//! Cipher suites of rustls, without packet keys.
+//! Cipher suites of rustls, for QUIC without keys.
 
 use std::sync::LazyLock;
 
 use ::rustls::crypto::aws_lc_rs::cipher_suite;
-use ::rustls::crypto::cipher::{AeadKey, Iv};
+use ::rustls::crypto::cipher::{
+    AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, MessageDecrypter, MessageEncrypter,
+    OutboundOpaqueMessage, OutboundPlainMessage, Tls13AeadAlgorithm, UnsupportedOperationError,
+};
 use ::rustls::crypto::{CipherSuiteCommon, CryptoProvider};
-use ::rustls::{Error, SupportedCipherSuite, Tls13CipherSuite, quic};
+use ::rustls::{ConnectionTrafficSecrets, Error, SupportedCipherSuite, Tls13CipherSuite, quic};
 
-use super::groups;
+use super::{
+    groups,
+    hkdf::{self, Outputs},
+};
 use crate::options::DEFAULT_SUITES;
 use crate::providers::rustls::unsupported;
 use crate::{ConfigError, Group, Suite};
 
-/// Suites of rustls, with a QUIC algorithm that builds nothing.
-static SUITES: LazyLock<[Option<Tls13CipherSuite>; 3]> = LazyLock::new(|| {
-    [
-        without_keys(cipher_suite::TLS13_AES_128_GCM_SHA256, &NoKeys(16)),
-        without_keys(cipher_suite::TLS13_AES_256_GCM_SHA384, &NoKeys(32)),
-        without_keys(cipher_suite::TLS13_CHACHA20_POLY1305_SHA256, &NoKeys(32)),
-    ]
+/// Suites of rustls for QUIC, whose packets the transport protects, so that they build no keys.
+static OF_QUIC: LazyLock<Suites> = LazyLock::new(|| {
+    Suites::new(|suite| Tls13CipherSuite {
+        hkdf_provider: hkdf::of(suite, Outputs::Secrets),
+        aead_alg: &NoKeys,
+        quic: Some(&NoKeys),
+        ..copy(suite)
+    })
 });
 
-fn without_keys(
-    suite: SupportedCipherSuite,
-    quic: &'static dyn quic::Algorithm,
-) -> Option<Tls13CipherSuite> {
-    let suite = suite.tls13()?;
-    Some(Tls13CipherSuite {
+/// Suites of rustls for TCP.
+static OF_TCP: LazyLock<Suites> = LazyLock::new(|| {
+    Suites::new(|suite| Tls13CipherSuite {
+        hkdf_provider: hkdf::of(suite, Outputs::All),
+        ..copy(suite)
+    })
+});
+
+/// Suites in the order of [`Suite`].
+struct Suites([Option<Tls13CipherSuite>; 3]);
+
+impl Suites {
+    fn new(adapt: fn(&Tls13CipherSuite) -> Tls13CipherSuite) -> Self {
+        let all = [
+            cipher_suite::TLS13_AES_128_GCM_SHA256,
+            cipher_suite::TLS13_AES_256_GCM_SHA384,
+            cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+        ];
+        Self(all.map(|suite| suite.tls13().map(adapt)))
+    }
+
+    fn get(&'static self, suite: Suite) -> Option<SupportedCipherSuite> {
+        let index = usize::from((suite as u16).checked_sub(Suite::Aes128GcmSha256 as u16)?);
+        self.0.get(index)?.as_ref().map(SupportedCipherSuite::Tls13)
+    }
+}
+
+fn copy(suite: &Tls13CipherSuite) -> Tls13CipherSuite {
+    Tls13CipherSuite {
         common: CipherSuiteCommon {
             suite: suite.common.suite,
             hash_provider: suite.common.hash_provider,
@@ -34,12 +64,28 @@ fn without_keys(
         },
         hkdf_provider: suite.hkdf_provider,
         aead_alg: suite.aead_alg,
-        quic: Some(quic),
-    })
+        quic: suite.quic,
+    }
 }
 
-/// Returns rustls' crypto with these suites and exactly these groups.
+/// Returns rustls' crypto for QUIC with these suites and exactly these groups.
 pub(in crate::providers::rustls) fn crypto(
+    suites: Option<&[Suite]>,
+    groups: &[Group],
+) -> Result<CryptoProvider, ConfigError> {
+    crypto_of(&OF_QUIC, suites, groups)
+}
+
+/// Returns the same for TCP.
+pub(in crate::providers::rustls) fn crypto_over_tcp(
+    suites: Option<&[Suite]>,
+    groups: &[Group],
+) -> Result<CryptoProvider, ConfigError> {
+    crypto_of(&OF_TCP, suites, groups)
+}
+
+fn crypto_of(
+    known: &'static Suites,
     suites: Option<&[Suite]>,
     groups: &[Group],
 ) -> Result<CryptoProvider, ConfigError> {
@@ -51,10 +97,7 @@ pub(in crate::providers::rustls) fn crypto(
     }
     let cipher_suites = wanted
         .iter()
-        .filter_map(|suite| {
-            let index = usize::from((*suite as u16).checked_sub(Suite::Aes128GcmSha256 as u16)?);
-            SUITES.get(index)?.as_ref().map(SupportedCipherSuite::Tls13)
-        })
+        .filter_map(|suite| known.get(*suite))
         .collect();
     Ok(CryptoProvider {
         cipher_suites,
@@ -66,8 +109,8 @@ pub(in crate::providers::rustls) fn crypto(
     })
 }
 
-/// A [`quic::Algorithm`] with a key length and without keys.
-struct NoKeys(usize);
+/// Algorithm whose keys refuse to encrypt and to decrypt.
+struct NoKeys;
 struct NoKey;
 
 impl quic::Algorithm for NoKeys {
@@ -80,12 +123,63 @@ impl quic::Algorithm for NoKeys {
     }
 
     fn aead_key_len(&self) -> usize {
-        self.0
+        0
     }
 
     /// True, because the transport protects packets with the same library.
     fn fips(&self) -> bool {
         crate::is_fips()
+    }
+}
+
+impl Tls13AeadAlgorithm for NoKeys {
+    fn encrypter(&self, _: AeadKey, _: Iv) -> Box<dyn MessageEncrypter> {
+        Box::new(NoKey)
+    }
+
+    fn decrypter(&self, _: AeadKey, _: Iv) -> Box<dyn MessageDecrypter> {
+        Box::new(NoKey)
+    }
+
+    fn key_len(&self) -> usize {
+        0
+    }
+
+    fn extract_keys(
+        &self,
+        _: AeadKey,
+        _: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        Err(UnsupportedOperationError)
+    }
+
+    /// True, because QUIC has no records.
+    fn fips(&self) -> bool {
+        crate::is_fips()
+    }
+}
+
+impl MessageEncrypter for NoKey {
+    fn encrypt(
+        &mut self,
+        _: OutboundPlainMessage<'_>,
+        _: u64,
+    ) -> Result<OutboundOpaqueMessage, Error> {
+        Err(Error::EncryptError)
+    }
+
+    fn encrypted_payload_len(&self, payload_len: usize) -> usize {
+        payload_len
+    }
+}
+
+impl MessageDecrypter for NoKey {
+    fn decrypt<'a>(
+        &mut self,
+        _: InboundOpaqueMessage<'a>,
+        _: u64,
+    ) -> Result<InboundPlainMessage<'a>, Error> {
+        Err(Error::DecryptError)
     }
 }
 

@@ -21,8 +21,8 @@ use crate::{
     wire::{
         error::Violation,
         packet::{
-            self, Cid, Kind, OpenError, PacketNumber, Protected, Version, VersionNegotiation,
-            Versions, initial_direction, initial_keys,
+            Cid, DirectionKeys, KeyPair, Kind, OpenError, PacketNumber, Protected, Version,
+            VersionNegotiation, Versions, initial_direction, initial_keys,
         },
         params::{Params, VersionInformation},
     },
@@ -319,12 +319,35 @@ impl Connection {
     }
 }
 
-/// Returns the keys that open a client's Initials of the original version, if the server chose
-/// another.
-pub(in crate::connection) fn original_keys(
-    original: Version,
-    in_use: Version,
-    dcid: &Cid,
-) -> Option<packet::DirectionKeys> {
-    (original != in_use).then(|| initial_direction(original, dcid, Side::Client))
+/// Keys of a server's Initial packets.
+pub(in crate::connection) struct InitialKeys {
+    pub(in crate::connection) in_use: KeyPair,
+    /// Keys that open a client's Initials of the original version, if the server chose another.
+    pub(in crate::connection) original: Option<Box<DirectionKeys>>,
+}
+
+impl InitialKeys {
+    /// Derives the keys that are missing beside those of the client's first flight.
+    pub(in crate::connection) fn of_server(
+        in_use: Version,
+        original: Version,
+        dcid: &Cid,
+        client_keys: Option<Box<DirectionKeys>>,
+    ) -> Self {
+        let derive = || Box::new(initial_direction(original, dcid, Side::Client));
+        let client_keys = client_keys.unwrap_or_else(derive);
+        if in_use != original {
+            return Self {
+                in_use: initial_keys(in_use, dcid, Side::Server),
+                original: Some(client_keys),
+            };
+        }
+        Self {
+            in_use: KeyPair {
+                local: initial_direction(in_use, dcid, Side::Server),
+                peer: *client_keys,
+            },
+            original: None,
+        }
+    }
 }

@@ -107,9 +107,11 @@ impl Keys {
         }
     }
 
-    /// Sets the version of the client's first flight, which 0-RTT packets keep (RFC 9369 §4.1).
-    pub(crate) fn set_original_version(&mut self, version: Version) {
+    /// Sets the version of the client's first flight, which 0-RTT packets keep (RFC 9369 §4.1), and
+    /// the keys of its Initials at a server that chose another.
+    pub(crate) fn set_original(&mut self, version: Version, peer: Option<Box<DirectionKeys>>) {
         self.early_version = version;
+        self.original = peer;
     }
 
     pub(super) fn install(&mut self, side: Side, secret: &Secret) {
@@ -147,6 +149,12 @@ impl Keys {
         self.initial = Some(Box::new(keys));
     }
 
+    /// Returns true if there are keys of Initial or Handshake packets.
+    #[inline]
+    pub(crate) fn has_early_spaces(&self) -> bool {
+        self.initial.is_some() || self.handshake_ready.is_some()
+    }
+
     /// Returns the version in use.
     pub(crate) fn version(&self) -> Version {
         self.version
@@ -157,11 +165,6 @@ impl Keys {
         let before = self.initial.replace(Box::new(initial));
         self.original = before.map(|before| Box::new(before.peer));
         self.version = version;
-    }
-
-    /// Keeps the original keys on a server that chose a version other than the client's.
-    pub(crate) fn keep_original(&mut self, peer: DirectionKeys) {
-        self.original = Some(Box::new(peer));
     }
 
     /// Returns the keys that open Initial packets of the original version, if it is not the one in

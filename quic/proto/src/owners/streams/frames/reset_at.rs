@@ -22,13 +22,14 @@ impl Send {
         if !self.state.is_sending() {
             return Err(ClosedStream);
         }
-        let before = self.reset_at.map_or(u64::MAX, |reset| reset.reliable_size);
+        let earlier = self.reset_at_state();
+        let before = earlier.map_or(u64::MAX, |reset| reset.reliable_size);
         let reliable_size = reliable_size.min(self.buffer.end()).min(before);
         self.marks.set(Mark::Ended);
         self.marks.clear(Mark::Waiting);
         if reliable_size < before {
-            self.reset_at = Some(ResetAt {
-                code: self.reset_at.map_or(code, |reset| reset.code),
+            self.early_end.get_or_insert_default().reset_at = Some(ResetAt {
+                code: earlier.map_or(code, |reset| reset.code),
                 reliable_size,
                 told: Told::Pending,
             });
@@ -41,7 +42,8 @@ impl Send {
     /// Returns true if `RESET_STREAM_AT` should be sent: like a FIN, it follows the data, so that
     /// its final size is within the peer's limits.
     pub(in crate::owners::streams) fn is_reset_at_due(&self) -> bool {
-        let pending = self.reset_at.is_some_and(|it| it.told == Told::Pending);
+        let reset = self.reset_at_state();
+        let pending = reset.is_some_and(|it| it.told == Told::Pending);
         pending && self.state.is_sending() && self.buffer.unsent() == 0
     }
 
@@ -49,7 +51,7 @@ impl Send {
         &self,
         id: StreamId,
     ) -> Option<frame::ResetStreamAt> {
-        let reset = self.reset_at.filter(|_| self.is_reset_at_due())?;
+        let reset = self.reset_at_state().filter(|_| self.is_reset_at_due())?;
         Some(frame::ResetStreamAt {
             id,
             code: reset.code,
@@ -58,9 +60,13 @@ impl Send {
         })
     }
 
-    pub(in crate::owners::streams) const fn on_reset_at_sent(&mut self) {
+    fn reset_at_mut(&mut self) -> Option<&mut ResetAt> {
+        self.early_end.as_mut()?.reset_at.as_mut()
+    }
+
+    pub(in crate::owners::streams) fn on_reset_at_sent(&mut self) {
         self.state = SendState::DataSent;
-        if let Some(reset) = &mut self.reset_at {
+        if let Some(reset) = self.reset_at_mut() {
             reset.told = Told::Sent;
         }
     }
@@ -68,8 +74,9 @@ impl Send {
     /// Notes that the frame with this reliable size was acknowledged. Returns true if everything is
     /// acknowledged now. Only the smallest size counts.
     pub(in crate::owners::streams) fn on_reset_at_acked(&mut self, reliable_size: u64) -> bool {
-        match &mut self.reset_at {
-            Some(reset) if reset.reliable_size == reliable_size && self.state.is_sending() => {
+        let is_sending = self.state.is_sending();
+        match self.reset_at_mut() {
+            Some(reset) if reset.reliable_size == reliable_size && is_sending => {
                 reset.told = Told::Acked;
                 self.finish_if_acked()
             }
@@ -78,7 +85,7 @@ impl Send {
     }
 
     pub(in crate::owners::streams) fn on_reset_at_lost(&mut self, reliable_size: u64) {
-        match &mut self.reset_at {
+        match self.reset_at_mut() {
             Some(reset) if reset.reliable_size == reliable_size && reset.told == Told::Sent => {
                 reset.told = Told::Pending;
             }

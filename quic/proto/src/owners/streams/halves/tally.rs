@@ -26,9 +26,12 @@ pub struct Tallied {
     pub consumed: u64,
 }
 
-/// The halves that are counted.
+/// The halves that are counted. Most connections count nothing, which takes no memory.
 #[derive(Debug, Default)]
-pub(in crate::owners::streams) struct Tallies {
+pub(in crate::owners::streams) struct Tallies(Option<Box<Counted>>);
+
+#[derive(Debug, Default)]
+struct Counted {
     recvs: HashMap<StreamId, (Tallied, Arc<dyn Tally>)>,
     sends: HashMap<StreamId, Arc<dyn Tally>>,
 }
@@ -36,7 +39,8 @@ pub(in crate::owners::streams) struct Tallies {
 impl Tallies {
     /// Returns the number of halves.
     pub(in crate::owners::streams) fn len(&self) -> usize {
-        self.recvs.len() + self.sends.len()
+        let counted = self.0.as_ref();
+        counted.map_or(0, |it| it.recvs.len() + it.sends.len())
     }
 
     pub(in crate::owners::streams) fn add_recv(
@@ -45,11 +49,12 @@ impl Tallies {
         before: Tallied,
         tally: Arc<dyn Tally>,
     ) {
-        self.recvs.insert(id, (before, tally));
+        let counted = self.0.get_or_insert_default();
+        counted.recvs.insert(id, (before, tally));
     }
 
     pub(in crate::owners::streams) fn add_send(&mut self, id: StreamId, tally: Arc<dyn Tally>) {
-        self.sends.insert(id, tally);
+        self.0.get_or_insert_default().sends.insert(id, tally);
     }
 
     /// Counts what changed.
@@ -59,10 +64,8 @@ impl Tallies {
         id: StreamId,
         now: impl FnOnce() -> Tallied,
     ) {
-        if self.recvs.is_empty() {
-            return;
-        }
-        if let Some((before, tally)) = self.recvs.get_mut(&id) {
+        let Some(counted) = &mut self.0 else { return };
+        if let Some((before, tally)) = counted.recvs.get_mut(&id) {
             let now = now();
             let received = now.received.saturating_sub(before.received);
             let consumed = now.consumed.saturating_sub(before.consumed);
@@ -74,18 +77,23 @@ impl Tallies {
     }
 
     pub(in crate::owners::streams) fn on_recv_over(&mut self, id: StreamId) {
-        // Most connections count nothing, and the hash of an id costs more than the rest.
-        if !self.recvs.is_empty() {
-            self.recvs.remove(&id);
+        if let Some(counted) = &mut self.0 {
+            counted.recvs.remove(&id);
+            self.release();
         }
     }
 
     pub(in crate::owners::streams) fn on_send_over(&mut self, id: StreamId, final_size: u64) {
-        if self.sends.is_empty() {
-            return;
-        }
-        if let Some(tally) = self.sends.remove(&id) {
+        let Some(counted) = &mut self.0 else { return };
+        if let Some(tally) = counted.sends.remove(&id) {
             tally.on_sent(final_size);
+        }
+        self.release();
+    }
+
+    fn release(&mut self) {
+        if self.len() == 0 {
+            self.0 = None;
         }
     }
 }

@@ -28,8 +28,13 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// search; a bit per urgency says whether its round has members. Finding the next stream and
 /// counting its bytes takes constant time. Non-incremental streams cost a step in a balanced tree
 /// when they are inserted and removed, not for each packet.
+///
+/// A queue that was not used since its memory was released takes none.
+#[derive(Debug, Default)]
+pub(super) struct Queue(pub(super) Option<Box<Waiting>>);
+
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct Waiting {
     /// Bit `u` is set if the round of urgency `u` has members.
     occupied: u8,
     pub(super) rounds: [Round; LEVELS],
@@ -76,7 +81,7 @@ pub(super) struct Places {
     pub(super) fresh: Place,
 }
 
-impl Default for Queue {
+impl Default for Waiting {
     fn default() -> Self {
         let round = Round {
             front: NOBODY,
@@ -94,30 +99,55 @@ impl Default for Queue {
 impl Queue {
     /// Releases the memory of a queue without members.
     pub(super) fn release_memory(&mut self) {
-        if self.members.is_empty() {
-            self.members = Slab::new();
+        if self.is_empty() {
+            self.0 = None;
         }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        self.occupied == 0
+    pub(super) fn is_empty(&self) -> bool {
+        self.urgency() as usize >= LEVELS
     }
 
     /// Returns the lowest urgency of a waiting stream; 8 if none waits.
     #[inline]
-    pub(super) const fn urgency(&self) -> u32 {
-        self.occupied.trailing_zeros()
+    pub(super) fn urgency(&self) -> u32 {
+        let occupied = self.0.as_ref().map_or(0, |waiting| waiting.occupied);
+        occupied.trailing_zeros()
     }
 
     /// Returns the stream whose turn it is.
     #[inline]
     pub(super) fn front(&self) -> Option<StreamId> {
-        let round = self.rounds.get(self.urgency() as usize)?;
-        Some(self.members.get(round.front as usize)?.id)
+        let waiting = self.0.as_ref()?;
+        let round = waiting.rounds.get(self.urgency() as usize)?;
+        Some(waiting.members.get(round.front as usize)?.id)
     }
 
     /// Adds a stream behind the others of its urgency.
     pub(super) fn insert(&mut self, id: StreamId, priority: Priority) -> Place {
+        self.0.get_or_insert_default().insert(id, priority)
+    }
+
+    /// Removes a stream.
+    #[inline]
+    pub(super) fn remove(&mut self, id: StreamId, place: Place) {
+        if let Some(waiting) = self.0.as_mut().filter(|_| place != Place::Nowhere) {
+            waiting.remove(id, place);
+        }
+    }
+
+    /// Counts bytes sent by the stream whose turn it is; after [`QUANTUM`] it is the next one's
+    /// turn.
+    #[inline]
+    pub(super) fn sent(&mut self, bytes: u32) {
+        if let Some(waiting) = &mut self.0 {
+            waiting.sent(bytes);
+        }
+    }
+}
+
+impl Waiting {
+    fn insert(&mut self, id: StreamId, priority: Priority) -> Place {
         let urgency = priority.urgency();
         if priority.is_incremental() {
             return Place::Alone(urgency, self.link(urgency, id));
@@ -127,8 +157,7 @@ impl Queue {
         Place::InOrder(urgency)
     }
 
-    /// Removes a stream.
-    pub(super) fn remove(&mut self, id: StreamId, place: Place) {
+    fn remove(&mut self, id: StreamId, place: Place) {
         match place {
             Place::Nowhere => {}
             Place::Alone(urgency, member) => self.unlink(urgency, member),
@@ -142,10 +171,8 @@ impl Queue {
         }
     }
 
-    /// Counts bytes sent by the stream whose turn it is; after [`QUANTUM`] it is the next one's
-    /// turn.
     #[inline]
-    pub(super) fn sent(&mut self, bytes: u32) {
+    fn sent(&mut self, bytes: u32) {
         let Some(round) = self.rounds.get_mut(self.occupied.trailing_zeros() as usize) else {
             return;
         };

@@ -16,7 +16,7 @@ impl Send {
 
     /// Returns the bytes from the beginning that the peer has; `u64::MAX` for the whole stream.
     pub(in crate::owners::streams) fn delivered(&self) -> u64 {
-        if self.state == SendState::DataRecvd && self.reset_at.is_none() {
+        if self.state == SendState::DataRecvd && self.reset_at_state().is_none() {
             u64::MAX
         } else {
             self.acknowledged()

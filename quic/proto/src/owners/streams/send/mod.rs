@@ -17,9 +17,6 @@ use crate::{
     wire::frame::{self, FrameWriter, StreamHeader},
 };
 
-/// No code of a STOP_SENDING, which have 62 bits.
-const NOT_STOPPED: u64 = u64::MAX;
-
 /// Smallest room in a packet for which data is cut: a sliver costs as much in headers and records
 /// as a full packet.
 const WORTH_CUTTING: usize = 64;
@@ -105,6 +102,17 @@ pub(super) enum Fin {
     Replaced,
 }
 
+/// State of a stream that ends before all of its data.
+#[derive(Debug, Default)]
+pub(super) struct EarlyEnd {
+    /// Code for `RESET_STREAM`.
+    code: u64,
+    /// Final size for `RESET_STREAM`.
+    final_size: u64,
+    pub(super) reset_at: Option<ResetAt>,
+    stop_code: Option<u64>,
+}
+
 /// The sending part of one stream.
 #[derive(Debug)]
 pub(super) struct Send {
@@ -112,11 +120,8 @@ pub(super) struct Send {
     pub(super) buffer: SendBuffer,
     credit: SendCredit,
     pub(super) fin: Fin,
-    /// Code and final size for `RESET_STREAM`.
-    reset: (u64, u64),
-    pub(super) reset_at: Option<ResetAt>,
-    /// Code of the peer's STOP_SENDING, which has 62 bits; [`NOT_STOPPED`] without one.
-    stop_code: u64,
+    /// State of a stream that ends before all of its data.
+    pub(super) early_end: Option<Box<EarlyEnd>>,
     /// Bytes of packets that were declared lost.
     lost: u64,
     pub(super) priority: Priority,
@@ -139,6 +144,9 @@ pub(super) struct SendRoom {
 }
 
 impl Send {
+    /// Bytes that a half holds apart from its table, besides its data, if it lost data and ends early.
+    pub(super) const APART: u64 = (size_of::<EarlyEnd>() + SendBuffer::APART) as u64;
+
     /// Creates a sending part whose peer initially accepts `max` bytes.
     pub(super) fn new(max: u64) -> Self {
         Self {
@@ -146,9 +154,7 @@ impl Send {
             buffer: SendBuffer::new(),
             credit: SendCredit::new(max),
             fin: Fin::Open,
-            reset: (0, 0),
-            reset_at: None,
-            stop_code: NOT_STOPPED,
+            early_end: None,
             lost: 0,
             priority: Priority::default(),
             places: Places::default(),
@@ -229,7 +235,7 @@ impl Send {
     pub(super) fn on_stop_sending(&mut self, code: u64) -> bool {
         let news = self.abort(code).is_ok();
         if news {
-            self.stop_code = code;
+            self.early_end.get_or_insert_default().stop_code = Some(code);
         }
         news
     }
@@ -239,9 +245,10 @@ impl Send {
             return Err(ClosedStream);
         }
         // Code and final size do not change once they have been sent.
-        let code = self.reset_at.take().map_or(code, |reset| reset.code);
+        let end = self.early_end.get_or_insert_default();
+        end.code = end.reset_at.take().map_or(code, |reset| reset.code);
+        end.final_size = self.buffer.next_offset();
         self.state = SendState::ResetSent;
-        self.reset = (code, self.buffer.next_offset());
         self.buffer = SendBuffer::new();
         self.marks.clear(Mark::Waiting);
         Ok(())
@@ -262,16 +269,19 @@ impl Send {
     /// Returns the final size, once the half is over.
     pub(super) fn final_size(&self) -> u64 {
         match self.state {
-            SendState::ResetSent | SendState::ResetRecvd => self.reset.1,
+            SendState::ResetSent | SendState::ResetRecvd => {
+                self.early_end.as_ref().map_or(0, |end| end.final_size)
+            }
             _ => self.buffer.next_offset(),
         }
     }
 
-    pub(super) const fn stop_code(&self) -> Option<u64> {
-        match self.stop_code {
-            NOT_STOPPED => None,
-            code => Some(code),
-        }
+    pub(super) fn stop_code(&self) -> Option<u64> {
+        self.early_end.as_ref()?.stop_code
+    }
+
+    pub(super) fn reset_at_state(&self) -> Option<ResetAt> {
+        self.early_end.as_ref()?.reset_at
     }
 
     pub(super) const fn is_terminal(&self) -> bool {
@@ -416,11 +426,11 @@ impl Send {
 
     /// Returns the `RESET_STREAM` to send, if it is still needed.
     pub(super) fn reset_frame(&self, id: StreamId) -> Option<frame::ResetStream> {
-        let (code, final_size) = self.reset;
+        let end = self.early_end.as_ref()?;
         (self.state == SendState::ResetSent).then_some(frame::ResetStream {
             id,
-            code,
-            final_size,
+            code: end.code,
+            final_size: end.final_size,
         })
     }
 
@@ -453,7 +463,7 @@ impl Send {
 
     /// Returns true if the latest acknowledgement shows that the peer has everything.
     pub(super) fn finish_if_acked(&mut self) -> bool {
-        let told = match self.reset_at {
+        let told = match self.reset_at_state() {
             Some(reset) => reset.is_acked(),
             None => self.fin == Fin::Acked,
         };

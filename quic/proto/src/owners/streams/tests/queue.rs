@@ -14,11 +14,13 @@ impl Queue {
     /// Returns the number of streams that wait.
     pub(super) fn len(&self) -> usize {
         let standing = |round: &&Round| round.in_order != NOBODY;
-        self.members.len() - self.rounds.iter().filter(standing).count() + self.in_order.len()
+        self.0.as_ref().map_or(0, |it| {
+            it.members.len() - it.rounds.iter().filter(standing).count() + it.in_order.len()
+        })
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.members.capacity()
+        self.0.as_ref().map_or(0, |it| it.members.capacity())
     }
 }
 

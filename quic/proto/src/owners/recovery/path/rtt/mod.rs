@@ -15,6 +15,8 @@ pub struct Rtt {
     smoothed: Duration,
     variance: Duration,
     min: Duration,
+    /// Probe timeout by these values, which every packet needs and few change.
+    pto: Duration,
     first_sample: Option<Instant>,
 }
 
@@ -22,11 +24,13 @@ impl Rtt {
     /// Creates an estimate from an initial guess (RFC 9002 §6.2.2), of at most one minute.
     pub fn new(initial: Duration) -> Self {
         let initial = initial.min(Duration::from_secs(60));
+        let variance = initial / 2;
         Self {
             latest: initial,
             smoothed: initial,
-            variance: initial / 2,
+            variance,
             min: initial,
+            pto: pto(initial, variance),
             first_sample: None,
         }
     }
@@ -45,6 +49,7 @@ impl Rtt {
             self.min = sample;
             self.smoothed = sample;
             self.variance = sample / 2;
+            self.pto = pto(self.smoothed, self.variance);
             return;
         }
         self.min = self.min.min(sample);
@@ -55,6 +60,7 @@ impl Rtt {
         let deviation = self.smoothed.abs_diff(adjusted);
         self.variance = self.variance.saturating_mul(3) / 4 + deviation / 4;
         self.smoothed = self.smoothed.saturating_mul(7) / 8 + adjusted / 8;
+        self.pto = pto(self.smoothed, self.variance);
     }
 
     /// Forgets the minimum, because after persistent congestion the path may be a different one
@@ -89,13 +95,16 @@ impl Rtt {
     }
 
     /// Returns the probe timeout without the peer's delay and without backoff (§6.2.1).
-    pub fn pto(&self) -> Duration {
-        self.smoothed
-            .saturating_add(self.variance.saturating_mul(4).max(GRANULARITY))
+    pub const fn pto(&self) -> Duration {
+        self.pto
     }
 
     /// Returns the round trip that the time threshold of loss detection is based on (§6.1.2).
     pub fn larger(&self) -> Duration {
         self.latest.max(self.smoothed)
     }
+}
+
+fn pto(smoothed: Duration, variance: Duration) -> Duration {
+    smoothed.saturating_add(variance.saturating_mul(4).max(GRANULARITY))
 }

@@ -1,6 +1,7 @@
 //! Packet keys.
 
-use aws_lc_rs::{hkdf, hmac};
+use arrayvec::ArrayVec;
+use aws_lc_rs::hmac;
 use hybriq_tls::{Level, Secret, Side, Suite};
 use zeroize::Zeroizing;
 
@@ -11,6 +12,12 @@ use crate::wire::packet::{
 
 #[cfg(test)]
 mod tests;
+
+/// Suite of Initial packets (RFC 9001 §5.2).
+const INITIAL_SUITE: Suite = Suite::Aes128GcmSha256;
+
+/// Bytes of the longest `HkdfLabel` of QUIC, with the counter of HKDF-Expand: `tls13 quicv2 key`.
+const MAX_INFO: usize = 2 + 1 + 16 + 1 + 1;
 
 /// The keys of one direction at one level.
 #[derive(Debug)]
@@ -54,36 +61,39 @@ pub struct KeyPair {
 pub fn initial_keys(version: Version, dcid: &Cid, side: Side) -> KeyPair {
     let secret = initial_secret(version, dcid);
     KeyPair {
-        local: initial_direction_from(version, secret.as_ref(), side),
-        peer: initial_direction_from(version, secret.as_ref(), side.peer()),
+        local: initial_direction_from(version, &secret, side),
+        peer: initial_direction_from(version, &secret, side.peer()),
     }
 }
 
 /// Returns the half of [`initial_keys`] that `writer` encrypts with, enough to authenticate an
 /// Initial.
 pub fn initial_direction(version: Version, dcid: &Cid, writer: Side) -> DirectionKeys {
-    initial_direction_from(version, initial_secret(version, dcid).as_ref(), writer)
+    initial_direction_from(version, &initial_secret(version, dcid), writer)
 }
 
-/// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2). Computed here, it runs once
-/// instead of once per direction.
-fn initial_secret(version: Version, dcid: &Cid) -> hmac::Tag {
+/// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2).
+fn initial_secret(version: Version, dcid: &Cid) -> Expander {
     let salt = hmac::Key::new(hmac::HMAC_SHA256, &version.constants().initial_salt);
-    hmac::sign(&salt, dcid.as_bytes())
+    let secret = hmac::sign(&salt, dcid.as_bytes());
+    Expander::new(INITIAL_SUITE, secret.as_ref())
 }
 
-fn initial_direction_from(version: Version, initial_secret: &[u8], writer: Side) -> DirectionKeys {
+fn initial_direction_from(
+    version: Version,
+    initial_secret: &Expander,
+    writer: Side,
+) -> DirectionKeys {
     let label: &[u8] = if writer.is_client() {
         b"client in"
     } else {
         b"server in"
     };
-    let suite = Suite::Aes128GcmSha256;
-    let secret = Expander::new(suite, initial_secret).secret(label);
+    let secret = initial_secret.secret(label);
     DirectionKeys::derive(
         version.constants(),
-        suite,
-        secret.split_at(secret_len(suite)).0,
+        INITIAL_SUITE,
+        secret.split_at(secret_len(INITIAL_SUITE)).0,
     )
 }
 
@@ -103,19 +113,22 @@ pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
 }
 
 /// Secret from which others are derived with HKDF-Expand-Label (RFC 8446 §7.1).
+///
+/// HKDF-Expand (RFC 5869 §2.3) is HMAC under the secret. That of AWS-LC sets up the key of HMAC for
+/// each output, which takes as long as the output itself; here it is set up once.
 struct Expander {
-    prk: hkdf::Prk,
+    secret: hmac::Key,
     suite: Suite,
 }
 
 impl Expander {
     fn new(suite: Suite, secret: &[u8]) -> Self {
         let algorithm = match suite {
-            Suite::Aes256GcmSha384 => hkdf::HKDF_SHA384,
-            Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => hkdf::HKDF_SHA256,
+            Suite::Aes256GcmSha384 => hmac::HMAC_SHA384,
+            Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => hmac::HMAC_SHA256,
         };
         Self {
-            prk: hkdf::Prk::new_less_safe(algorithm, secret),
+            secret: hmac::Key::new(algorithm, secret),
             suite,
         }
     }
@@ -146,21 +159,21 @@ impl Expander {
         secret
     }
 
+    /// Computes HKDF-Expand-Label. No output is longer than the hash, so the first block of
+    /// HKDF-Expand has all of it.
     fn fill(&self, label: &[u8], out: &mut [u8]) {
-        struct Len(usize);
-        impl hkdf::KeyType for Len {
-            fn len(&self) -> usize {
-                self.0
-            }
-        }
-        let len = (out.len() as u16).to_be_bytes();
-        let prefix = b"tls13 ";
-        let label_len = [(prefix.len() + label.len()) as u8];
-        let info: [&[u8]; 5] = [&len, &label_len, prefix, label, &[0]];
-        self.prk
-            .expand(&info, Len(out.len()))
-            .and_then(|okm| okm.fill(out))
-            .expect("HKDF gives 255 hashes, more than a key takes");
+        const PREFIX: &[u8] = b"tls13 ";
+        const CONTEXT_LEN: u8 = 0;
+        const COUNTER: u8 = 1;
+        let mut info = ArrayVec::<u8, MAX_INFO>::new();
+        info.extend((out.len() as u16).to_be_bytes());
+        info.push((PREFIX.len() + label.len()) as u8);
+        info.extend(PREFIX.iter().chain(label).copied());
+        info.extend([CONTEXT_LEN, COUNTER]);
+        let mut block = Zeroizing::new([0; 48]);
+        let block = hmac::sign_to_buffer(&self.secret, &info, &mut *block)
+            .expect("the hash fits into the buffer");
+        out.copy_from_slice(block.split_at(out.len()).0);
     }
 }
 

@@ -14,7 +14,6 @@ use hybriq::{
     ConnectionError, Endpoint, SendStream, TransportConfig, fleet::Tickets, stage::Stage,
 };
 use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
-use tokio::io::AsyncReadExt as _;
 
 use crate::{
     common::{bytes, client_with, config, get, peer, post, uri},

@@ -160,7 +160,7 @@ async fn a_request_goes_on_as_another_protocol_over_http3() {
 async fn a_service_can_refuse_a_protocol() {
     let server = server();
     let mut client = Http3::connect(server.address()).await;
-    let (mut send, mut recv) = begin(&client, &connect("unknown", Coding::Plain), 100).await;
+    let (send, mut recv) = begin(&client, &connect("unknown", Coding::Plain), 100).await;
     assert_eq!(soon(frame(&mut recv)).await.unwrap().0, 1);
     let body = soon(frame(&mut recv)).await.unwrap();
     assert_eq!(body, (0, b"no such protocol".to_vec()));
@@ -179,7 +179,7 @@ async fn a_service_can_refuse_a_protocol() {
 async fn a_server_that_does_not_allow_it_refuses() {
     let server = run(Router::new().route("/echo", any(echo)));
     let mut client = Http3::connect(server.address()).await;
-    let (mut send, _recv) = begin(&client, &connect("websocket", Coding::Plain), 100).await;
+    let (send, _recv) = begin(&client, &connect("websocket", Coding::Plain), 100).await;
     assert_eq!(soon(send.stopped()).await, Ok(Some(0x100)));
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
 }

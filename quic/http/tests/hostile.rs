@@ -82,7 +82,7 @@ async fn a_body_that_nobody_reads_is_stopped_without_an_error() {
     let ignore = async || StatusCode::NO_CONTENT;
     let server = run(Router::new().route("/", on_post(ignore)));
     let mut client = Http3::connect(server.address()).await;
-    let (mut send, _recv) = send(&client, &[POST, &[0, 0x80, 0x10, 0, 0]].concat()).await;
+    let (send, _recv) = send(&client, &[POST, &[0, 0x80, 0x10, 0, 0]].concat()).await;
     assert_eq!(soon(send.stopped()).await, Ok(Some(0x100)), "H3_NO_ERROR");
     assert_eq!(client.ask(post("/x", "fine")).await.unwrap().body(), "fine");
 }

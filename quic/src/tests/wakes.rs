@@ -245,7 +245,9 @@ fn waits_for_a_stream_outlive_its_handle() {
             let mut send = client.open_uni().await.unwrap();
             let stopped = [send.stopped(), send.stopped()].map(spawn);
             drop(send.stopped());
-            send.write_all(&data).await.unwrap();
+            // The peer may stop the longer one before all of it is in the buffer.
+            let written = send.write_all(&data).await;
+            assert!(written.is_ok() || end.is_some());
             send.finish();
             let late = send.stopped();
             drop(send);
@@ -322,13 +324,14 @@ fn an_expired_stream_wakes_its_writer() {
 fn who_waits_for_the_fate_of_a_datagram_is_woken() {
     let settings = Settings::default().in_time();
     check(settings, |world: Arc<World>| async move {
+        let begun = clock::now();
         let (server, client) = world.connect().await;
         let options = DatagramOptions::new();
         let fate = client.send_datagram_tracked("one".into(), options).unwrap();
         let other = client.send_datagram_tracked("two".into(), options).unwrap();
         drop(other);
         assert_eq!(fate.await, Ok(Fate::Acknowledged));
-        let late = options.expires(clock::now());
+        let late = options.expires(begun);
         let late = client.send_datagram_tracked("late".into(), late).unwrap();
         assert_eq!(late.await, Ok(Fate::Expired));
         assert!(

@@ -47,7 +47,7 @@ async fn everybody_who_waits_learns_of_a_close() {
     let pair = Pair::new("127.0.0.1:0").await;
     let (mut send, mut recv) = pair.client.open_bidi().await.unwrap();
     send.write_all(b"x").await.unwrap();
-    let (mut echo, mut heard) = soon(pair.server.accept_bidi()).await.unwrap().unwrap();
+    let (echo, mut heard) = soon(pair.server.accept_bidi()).await.unwrap().unwrap();
     assert_eq!(heard.read(&mut [0; 8]).await, Ok(1));
 
     let closed = application(By::Peer, 3, b"");

@@ -204,7 +204,7 @@ async fn dropped_handles_send_the_codes_of_the_application_protocol() {
     } = Pair::of(server, client).await;
     let (mut send, recv) = client.open_bidi().await.unwrap();
     send.write_all(b"half of").await.unwrap();
-    let (mut answer, mut question) = soon(server.accept_bidi()).await.unwrap().unwrap();
+    let (answer, mut question) = soon(server.accept_bidi()).await.unwrap().unwrap();
     drop((send, recv));
     let reset = soon(question.read_to_end(100)).await;
     assert_eq!(reset, Err(ReadError::Reset(0x10c)));

@@ -75,7 +75,7 @@ async fn programs_run_for_hours_in_virtual_time() {
     let lasted = begun.elapsed();
     assert!(lasted >= Duration::from_secs(12 * 3600), "{lasted:?}");
     let served = serving.await.unwrap();
-    assert!(served.packets_received > 12 * 3600 / 20);
+    assert!(served.packets_received > 2000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,6 @@ use hybriq::{
     stage::Stage,
 };
 use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
-use tokio::io::AsyncReadExt as _;
 
 use crate::{
     common::{bytes, client_with, config, get, peer, post, uri},

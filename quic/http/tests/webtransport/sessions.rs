@@ -182,7 +182,7 @@ async fn an_abandoned_stream_reaches_its_session() {
         }
     });
     assert_eq!(error.await, StreamError::Reset(Some(u32::MAX)));
-    let (mut send, _recv) = soon(client.open_bidi()).await.unwrap();
+    let (send, _recv) = soon(client.open_bidi()).await.unwrap();
     let (_send, mut recv) = soon(server.accept_bidi()).await.unwrap().unwrap();
     recv.stop(30);
     assert_eq!(soon(send.stopped()).await, Ok(Some(30)));

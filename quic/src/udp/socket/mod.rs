@@ -21,6 +21,10 @@ pub(crate) use port::Network;
 pub(crate) use system::Opened;
 
 /// A socket of a worker.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a worker has few sockets, and each datagram passes the large ones"
+)]
 pub(crate) enum Socket {
     /// A socket of the operating system.
     System(system::Socket),
@@ -67,17 +71,19 @@ impl Socket {
 
     /// Returns another handle of the socket, for another process.
     pub(crate) fn handle(&self) -> io::Result<Handle> {
-        match self {
-            Self::System(socket) => socket.handle(),
-            _ => Err(io::ErrorKind::Unsupported.into()),
+        if let Self::System(socket) = self {
+            socket.handle()
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
         }
     }
 
     /// Sets which events the runtime watches the socket for.
     pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
-        match self {
-            Self::System(socket) => socket.watch(for_what),
-            _ => Ok(()),
+        if let Self::System(socket) = self {
+            socket.watch(for_what)
+        } else {
+            Ok(())
         }
     }
 
@@ -94,9 +100,10 @@ impl Socket {
     /// Returns the number of datagrams that one call may send.
     #[inline]
     pub(crate) fn max_datagrams(&self) -> usize {
-        match self {
-            Self::System(socket) => socket.max_datagrams(),
-            _ => 1,
+        if let Self::System(socket) = self {
+            socket.max_datagrams()
+        } else {
+            1
         }
     }
 
@@ -138,17 +145,19 @@ impl Socket {
 
     /// Takes the next report about a datagram that was sent.
     pub(crate) fn take_report(&self) -> Option<Report> {
-        match self {
-            Self::System(socket) => socket.take_report(),
-            _ => None,
+        if let Self::System(socket) = self {
+            socket.take_report()
+        } else {
+            None
         }
     }
 
     /// Returns ready when there may be reports.
     pub(crate) fn poll_reports(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::System(socket) => socket.poll_reports(cx),
-            _ => Poll::Pending,
+        if let Self::System(socket) = self {
+            socket.poll_reports(cx)
+        } else {
+            Poll::Pending
         }
     }
 

@@ -70,7 +70,7 @@ impl Fates {
     }
 
     /// Notes the fate of the datagrams of a packet.
-    pub(super) fn on_packet(&mut self, sent: &Sent, fate: Fate) {
+    pub(super) fn on_packet(&mut self, sent: Sent, fate: Fate) {
         let (Some(slot), Some(table)) = (sent.slot.checked_sub(1), &mut self.0) else {
             return;
         };

@@ -417,7 +417,7 @@ impl Owner for Datagrams {
     fn on_acked(&mut self, sent: &Sent) {
         self.stats.acknowledged += u64::from(sent.count);
         if sent.slot != 0 {
-            self.fates.on_packet(sent, Fate::Acknowledged);
+            self.fates.on_packet(*sent, Fate::Acknowledged);
         }
     }
 
@@ -425,7 +425,7 @@ impl Owner for Datagrams {
     fn on_lost(&mut self, sent: &Sent) {
         self.stats.lost += u64::from(sent.count);
         if sent.slot != 0 {
-            self.fates.on_packet(sent, Fate::Lost);
+            self.fates.on_packet(*sent, Fate::Lost);
         }
     }
 }

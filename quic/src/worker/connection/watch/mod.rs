@@ -31,6 +31,10 @@ pub(crate) enum Ended {
 
 /// The watched streams of a connection. Takes no memory beyond a pointer while there are none.
 #[derive(Default)]
+#[expect(
+    clippy::box_collection,
+    reason = "an empty map is as large as six pointers"
+)]
 pub(crate) struct Watches(Option<Box<HashMap<StreamId, Watch>>>);
 
 /// A stream that futures watch, and what became of it since the first one.
@@ -152,8 +156,11 @@ impl StreamWatch {
     /// Begins to watch a stream: what happens to it from now on is known to [`StreamWatch::poll`].
     pub(crate) fn new(handle: &Handle, id: StreamId) -> Self {
         if let Ok(mut state) = handle.lock_stream() {
+            let ended = state.send_ended(id);
             let watches = state.watches.0.get_or_insert_default();
-            watches.entry(id).or_default().futures += 1;
+            let watch = watches.entry(id).or_default();
+            watch.futures += 1;
+            watch.ended = ended;
             state.core.streams().watch_send(id);
         }
         Self {

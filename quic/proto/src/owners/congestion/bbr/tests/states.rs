@@ -18,6 +18,7 @@ fn it_starts_with_the_initial_window_spread_over_the_assumed_round_trip() {
     assert_eq!(bbr.phase(), Phase::SlowStart);
     assert_eq!(bbr.window(), 12_000);
     assert_eq!(bbr.pacing_rate(), Some(12_000 * 10 * 277 / 100));
+    assert_eq!(bbr.target_rate(), None, "nothing was measured");
 }
 
 #[test]
@@ -47,6 +48,7 @@ fn startup_ends_after_three_rounds_without_growth() {
         assert!(bbr.full_pipe.reached && bbr.full_pipe.now);
         assert_eq!(bbr.full_pipe.rounds, 3);
         assert_eq!(bbr.state.pacing_gain(), Gain::DRAIN_PACING);
+        assert_eq!(bbr.target_rate(), Some(bbr.model.bw));
         assert_eq!(bbr.model.inflight_longterm, params::UNBOUNDED);
     });
     // 31 datagrams are the product of bandwidth and delay.

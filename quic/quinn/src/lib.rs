@@ -28,10 +28,8 @@ mod connection;
 pub mod crypto;
 mod endpoint;
 mod errors;
-mod incoming;
 mod runtime;
 mod stats;
-mod stream;
 mod values;
 
 pub use config::{
@@ -40,19 +38,17 @@ pub use config::{
     ValidationTokenConfig, congestion,
 };
 pub use connection::{
-    AcceptBi, AcceptUni, Connecting, Connection, OpenBi, OpenUni, ReadDatagram, SendDatagram,
-    ZeroRttAccepted,
+    AcceptBi, AcceptUni, Chunk, Connecting, Connection, OpenBi, OpenUni, ReadDatagram, RecvStream,
+    SendDatagram, SendStream, Written, ZeroRttAccepted,
 };
-pub use endpoint::{Accept, Endpoint, EndpointStats};
+pub use endpoint::{Accept, Endpoint, EndpointStats, Incoming, IncomingFuture, RetryError};
 pub use errors::{
     ApplicationClose, ClosedStream, ConfigError, ConnectError, ConnectionClose, ConnectionError,
     ReadError, ReadExactError, ReadToEndError, ResetError, SendDatagramError, StoppedError,
     TransportError, TransportErrorCode, WriteError,
 };
 pub use hybriq::transport::{ConnectionId, FrameType};
-pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use runtime::{Runtime, TokioRuntime, default_runtime};
 pub use rustls;
 pub use stats::{ConnectionStats, FrameStats, PathStats, UdpStats};
-pub use stream::{Chunk, RecvStream, SendStream, Written};
 pub use values::{Dir, Side, StreamId, VarInt, VarIntBoundsExceeded};

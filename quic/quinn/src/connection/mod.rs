@@ -2,6 +2,7 @@
 
 mod connecting;
 mod inner;
+mod stream;
 mod waits;
 
 use std::{
@@ -17,6 +18,7 @@ use hybriq::error as theirs;
 pub(crate) use self::inner::{At, Inner};
 pub use self::{
     connecting::{Connecting, ZeroRttAccepted},
+    stream::{Chunk, RecvStream, SendStream, Written},
     waits::{AcceptBi, AcceptUni, OpenBi, OpenUni, ReadDatagram, SendDatagram},
 };
 use crate::{

@@ -9,8 +9,11 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{At, Connection, sent};
-use crate::{ConnectionError, RecvStream, SendDatagramError, SendStream, errors};
+use super::{
+    At, Connection, sent,
+    stream::{RecvStream, SendStream},
+};
+use crate::{ConnectionError, SendDatagramError, errors};
 
 /// A wait for something of a connection, at each of its stages.
 struct Wait<'a> {

@@ -1,25 +1,25 @@
 //! Endpoints.
 
+mod common;
+mod incoming;
+
 use std::{
     fmt,
     future::Future,
     io,
     net::{SocketAddr, UdpSocket},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use hybriq::fleet::RandomCids;
-use tokio::runtime::Handle;
-
+use self::common::{Common, Count};
+pub use self::incoming::{Incoming, IncomingFuture, RetryError};
 use crate::{
-    ClientConfig, ConnectError, Connecting, EndpointConfig, Incoming, Runtime, ServerConfig,
-    TokioRuntime, VarInt, config::Shared,
+    ClientConfig, ConnectError, Connecting, EndpointConfig, Runtime, ServerConfig, TokioRuntime,
+    VarInt,
 };
+use hybriq::fleet::RandomCids;
 
 /// A UDP socket that accepts connections, starts connections, or both. Clones are handles of the same endpoint.
 #[derive(Clone)]
@@ -27,32 +27,6 @@ pub struct Endpoint {
     inner: hybriq::Endpoint,
     client: Option<(ClientConfig, Option<hybriq::ClientConfig>)>,
     common: Arc<Common>,
-}
-
-/// What the handles of an endpoint and its clients share.
-pub(crate) struct Common {
-    pub(crate) shared: Shared,
-    pub(crate) runtime: Handle,
-    counts: [AtomicU64; 4],
-}
-
-/// Something that is counted.
-#[derive(Clone, Copy)]
-pub(crate) enum Count {
-    Accepted,
-    Outgoing,
-    Refused,
-    Ignored,
-}
-
-impl Common {
-    pub(crate) fn add(&self, count: Count) {
-        self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn get(&self, count: Count) -> u64 {
-        self.counts[count as usize].load(Ordering::Relaxed)
-    }
 }
 
 /// Handshakes of an endpoint so far.

@@ -9,10 +9,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{
-    Connecting, Connection, ConnectionError, ServerConfig,
-    endpoint::{Common, Count},
-};
+use super::common::{Common, Count};
+use crate::{Connecting, Connection, ConnectionError, ServerConfig};
 
 /// A client that wants to connect. Dropping it refuses the client.
 pub struct Incoming {
@@ -27,7 +25,7 @@ impl fmt::Debug for Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(incoming: hybriq::Incoming, common: Arc<Common>) -> Self {
+    pub(super) fn new(incoming: hybriq::Incoming, common: Arc<Common>) -> Self {
         Self { incoming, common }
     }
 

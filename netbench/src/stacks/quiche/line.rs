@@ -222,18 +222,10 @@ impl Line {
 
     /// Makes the endpoint send.
     pub fn touch(&self) {
-        if self.enqueue() {
+        if !self.is_dirty.replace(true) {
+            self.shared.dirty.borrow_mut().push_back(self.number);
             self.shared.wake();
         }
-    }
-
-    /// Makes the endpoint send when it runs next; returns false if it was going to.
-    pub(super) fn enqueue(&self) -> bool {
-        let is_new = !self.is_dirty.replace(true);
-        if is_new {
-            self.shared.dirty.borrow_mut().push_back(self.number);
-        }
-        is_new
     }
 
     /// Notes that the endpoint serves it now.

@@ -10,12 +10,12 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use tokio::task::{spawn_local, yield_now};
+use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep_until};
 
 use super::endpoint::{Admission, Endpoint};
@@ -73,12 +73,11 @@ impl Pump {
         let more = self.receive(cx);
         self.expire(cx);
         if more || !self.touched.is_empty() {
-            // Unlike a task that wakes itself, this lets users run first that are not in a task of theirs.
-            let _ = pin!(yield_now()).poll(cx);
+            cx.waker().wake_by_ref();
         }
         for line in self.touched.drain(..) {
             line.wake();
-            line.enqueue();
+            line.touch();
         }
         Poll::Pending
     }
@@ -139,7 +138,7 @@ impl Pump {
             self.drain(&line);
             if !self.unsent.is_empty() {
                 // The rest is sent once there is room.
-                line.enqueue();
+                line.touch();
             }
             endpoint.update_timer(&line);
             match line.ended() {

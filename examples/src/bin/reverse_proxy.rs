@@ -70,7 +70,7 @@ async fn forward(
     }
     let response = forward.send(client).await;
     let response = response.map_err(|error| {
-        eprintln!("{error:?}");
+        eprintln!("{error}");
         StatusCode::BAD_GATEWAY
     })?;
     Ok(response.map(Body::new))

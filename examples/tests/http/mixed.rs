@@ -85,7 +85,7 @@ impl Exchange {
         ];
         let status = statuses[random.next() as usize % statuses.len()];
         let mut content = |is_there: bool| {
-            let is_in_pieces = is_there && random.next() % 2 == 0;
+            let is_in_pieces = is_there && random.next().is_multiple_of(2);
             let bytes = random.content();
             Content {
                 bytes: if is_there { bytes } else { Bytes::new() },

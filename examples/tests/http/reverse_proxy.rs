@@ -212,8 +212,12 @@ async fn a_reverse_proxy_passes_on_what_belongs_to_the_request() {
     );
     assert!(answer.ends_with("\r\n\r\nping"), "{answer}");
 
-    // The settings of HTTP/3 promise extended CONNECT, which is for WebSocket alone.
-    let config = ClientConfig::new().trust(Trust::roots_pem_file(&cert).unwrap());
+    expect_no_tunnels(&host, &cert).await;
+}
+
+/// The settings of HTTP/3 promise extended CONNECT, which is for WebSocket alone.
+async fn expect_no_tunnels(host: &str, cert: &Path) {
+    let config = ClientConfig::new().trust(Trust::roots_pem_file(cert).unwrap());
     let endpoint = Endpoint::client(config.alpn(["h3"])).unwrap();
     let template = format!("https://{host}/{{target_host}}/{{target_port}}/");
     let tunnels = ProxyClient::connect(&endpoint, template.parse().unwrap())

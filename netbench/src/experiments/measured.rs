@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::expression::Expression;
-use super::file::{Experiment, Filter, Formula, Part, Plan, Rows, axes};
+use super::file::{Experiment, Filter, Formula, Part, Plan, Published, Rows, axes};
 use crate::report::charts::number::{change, change_interval};
 use crate::report::charts::{Table, Value, three_digits};
 use crate::report::document::{Finding, Section, Verdict};
@@ -202,7 +202,7 @@ pub(super) fn begin(experiment: &Experiment) -> Section {
         id: experiment.id.clone(),
         title: experiment.title.clone(),
         source: experiment.source.clone(),
-        published: experiment.published.iter().map(|it| it.table()).collect(),
+        published: experiment.published.iter().map(Published::table).collect(),
         finding: Finding::of(Verdict::Unknown, "nothing could be measured"),
         rule: experiment.rule.clone(),
         notes: experiment.notes.clone(),
@@ -293,18 +293,13 @@ pub(super) fn fill(template: &str, text: impl Fn(&str) -> Option<String>) -> Str
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         filled += before;
-        match after
-            .split_once('}')
-            .and_then(|(name, after)| Some((text(name)?, after)))
-        {
-            Some((text, after)) => {
-                filled += &text;
-                rest = after;
-            }
-            None => {
-                filled.push('{');
-                rest = after;
-            }
+        let named = after.split_once('}');
+        if let Some((text, after)) = named.and_then(|(name, after)| Some((text(name)?, after))) {
+            filled += &text;
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = after;
         }
     }
     filled + rest

@@ -24,6 +24,7 @@ use file::{Experiment, Size};
 use measured::{Measured, begin, run_part};
 
 use crate::report::document::Section;
+use crate::report::results::Results;
 use crate::system::failure::{Failure, with_causes};
 use crate::system::terminal::complain;
 
@@ -90,7 +91,7 @@ async fn run_parts(
             }
             Err(failure) => return Err(failure),
         }
-        if results.last().is_some_and(|last| last.was_interrupted()) {
+        if results.last().is_some_and(Results::was_interrupted) {
             break;
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::budget::Budget;
 use super::file::{Experiment, Size};
 use super::measured::Measured;
-use crate::report::charts::Place;
+use crate::report::charts::{Place, Table};
 use crate::report::document::{Document, Section};
 use crate::report::outputs;
 use crate::system::failure::Failure;
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     // Printed first, so that a full disk costs nothing.
     let printed = print(|out| write!(out, "{page}"));
     let csv = report.sections.iter().flat_map(|it| &it.ours);
-    let csv: String = csv.map(|table| table.csv()).collect();
+    let csv: String = csv.map(Table::csv).collect();
     let contents = [
         page.into_bytes(),
         csv.into_bytes(),

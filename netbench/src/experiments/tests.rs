@@ -4,6 +4,7 @@ use super::Experiment;
 use super::budget::Budget;
 use super::file::{Filter, Size, axes};
 use super::measured::{Measured, template};
+use crate::report::charts::Value;
 use crate::report::document::{Section, Verdict};
 use crate::report::results::{CellResult, Repetition, Results};
 use crate::scenario::Template;
@@ -271,8 +272,8 @@ fn percentiles_of_samples_are_the_nearest_rank() {
 
     let mut result = cell(&[], &[("completed", &[1.0])]);
     let sample = |requests, lasted_ms| Sample {
-        requests,
         lasted_ms,
+        requests,
         ..Sample::default()
     };
     let mut samples: Vec<Sample> = (1..=100).map(|rate| sample(rate, 1000.0)).collect();
@@ -282,13 +283,14 @@ fn percentiles_of_samples_are_the_nearest_rank() {
         let of = Expression::parse(&format!("it.{metric}")).unwrap();
         figure(&of, |_| Some(&result)).unwrap().median
     };
-    let percentiles = ["request_rate_p1", "request_rate_p50", "request_rate_p99"].map(at);
-    assert_eq!(percentiles, [1.0, 50.0, 99.0]);
+    for (percentile, rate) in [(1, 1.0), (50, 50.0), (99, 99.0)] {
+        assert!((at(&format!("request_rate_p{percentile}")) - rate).abs() < 1e-9);
+    }
     assert!((at("requests") - 6050.0).abs() < 1e-9);
 }
 
 /// Returns the section of a comparison in which this part alone was measured.
-fn peers(part: &str, cells: Vec<CellResult>) -> (Section, String) {
+fn peers(part: &str, cells: &[CellResult]) -> (Section, String) {
     let experiment = Experiment::read(PEERS, Size::Full).unwrap();
     let nothing = || results(Vec::new());
     let measured: Vec<Results> = experiment
@@ -296,7 +298,7 @@ fn peers(part: &str, cells: Vec<CellResult>) -> (Section, String) {
         .iter()
         .map(|it| {
             if it.id == part {
-                results(cells.clone())
+                results(cells.to_vec())
             } else {
                 nothing()
             }
@@ -332,11 +334,11 @@ fn rates(ours: &[f64], peer: &[f64]) -> Vec<CellResult> {
 #[cfg(all(feature = "quinn", feature = "s2n-quic"))]
 fn our_best_is_compared_with_the_best_quic_peer_and_the_goal() {
     let row = |ours: &[f64], peer: &[f64]| {
-        let (section, _) = peers("connect-256", rates(ours, peer));
+        let (section, _) = peers("connect-256", &rates(ours, peer));
         let rows = section.ours[0].rows.iter();
         let mut row = rows.filter(|row| row.name.contains("256")).cloned();
         let texts = row.next().unwrap().figures.split_off(7);
-        texts.iter().map(|value| value.text()).collect::<Vec<_>>()
+        texts.iter().map(Value::text).collect::<Vec<_>>()
     };
     let peer = [999.0, 1000.0, 1001.0];
     let met = row(&[1699.0, 1700.0, 1701.0], &peer);
@@ -345,7 +347,7 @@ fn our_best_is_compared_with_the_best_quic_peer_and_the_goal() {
     assert_eq!(row(&[1199.0, 1200.0, 1201.0], &peer)[2], "not met");
     assert_eq!(row(&[1100.0, 1700.0, 2300.0], &peer)[2], "unclear");
     assert_eq!(row(&[1700.0], &[1000.0])[2], "unclear", "one repetition");
-    let (section, svg) = peers("connect-256", rates(&[1500.0, 1500.0], &[1000.0, 1000.0]));
+    let (section, svg) = peers("connect-256", &rates(&[1500.0, 1500.0], &[1000.0, 1000.0]));
     assert_eq!(
         section.finding.verdict,
         Verdict::Unclear,
@@ -361,7 +363,7 @@ fn a_disturbed_row_is_unclear_and_marked() {
     let mut noisy = rates(&[1699.0, 1700.0, 1701.0], &[999.0, 1000.0, 1001.0]);
     noisy[2].repetitions[1].other_cores = Some(0.9);
     noisy[2].summarize();
-    let (section, _) = peers("connect-256", noisy);
+    let (section, _) = peers("connect-256", &noisy);
     let text = section.ours[0].markdown();
     assert!(
         text.contains("| **1,700** |") && text.contains(" 1,000 ! |"),
@@ -387,7 +389,7 @@ fn memory_is_the_growth_between_few_and_many() {
         }
         cell
     };
-    let (section, _) = peers("held", vec![held("200", 10_000), held("10200", 30_000)]);
+    let (section, _) = peers("held", &[held("200", 10_000), held("10200", 30_000)]);
     let rows = &section.ours[0].rows;
     let row = rows
         .iter()

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 
-use crate::drivers::{Role, Setup};
+use crate::drivers::{Role, Setup, Transport};
 use crate::handshake::certificates::{self, SERVER_NAME, Wanted};
 use crate::scenario::axes::Cell;
 use crate::stacks::quiche::{
@@ -38,7 +38,7 @@ fn connected(user: impl AsyncFnOnce(Rc<Line>)) {
     let setup = Setup {
         certificates: certificates::make(Wanted::of(&cell)).unwrap(),
         cell,
-        transport: Default::default(),
+        transport: Transport::default(),
     };
     let settings = (&setup.transport).into();
     let runtime = tokio::runtime::Builder::new_current_thread()

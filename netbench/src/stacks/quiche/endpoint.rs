@@ -188,17 +188,14 @@ impl Endpoint {
         to: SocketAddr,
     ) -> Option<Rc<Line>> {
         self.count(0, datagram.len());
-        let line = match *datagram.first()? & LONG_HEADER {
-            0 => self.route(&ConnectionId::from_ref(datagram.get(1..=ID_LEN)?))?,
-            _ => {
-                let header = quiche::Header::from_slice(datagram, ID_LEN).ok()?;
-                match self.route(&header.dcid) {
-                    Some(line) => line,
-                    None if header.ty == quiche::Type::Initial => {
-                        self.begin(&header, from).ok()??
-                    }
-                    None => return None,
-                }
+        let line = if *datagram.first()? & LONG_HEADER == 0 {
+            self.route(&ConnectionId::from_ref(datagram.get(1..=ID_LEN)?))?
+        } else {
+            let header = quiche::Header::from_slice(datagram, ID_LEN).ok()?;
+            match self.route(&header.dcid) {
+                Some(line) => line,
+                None if header.ty == quiche::Type::Initial => self.begin(&header, from).ok()??,
+                None => return None,
             }
         };
         line.receive(datagram, from, to);

@@ -148,7 +148,7 @@ impl Train {
     /// Appends a datagram; returns false if it cannot join.
     pub(super) fn push(&mut self, len: usize, info: &quiche::SendInfo, most: usize) -> bool {
         let joins = (self.from, self.to) == (info.from, info.to)
-            && self.len % self.size == 0
+            && self.len.is_multiple_of(self.size)
             && len <= self.size
             && self.len / self.size < most
             && self.len + len <= SENT;

@@ -141,11 +141,7 @@ async fn serve<A: App>(
     if let Err(error) = keep_alive(&stream, silence(&shared.limits, shared.features)) {
         tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
-    let socket = Addresses {
-        client: stream.peer_addr()?,
-        server: stream.local_addr()?,
-    };
-    let addresses = named(shared, socket, &mut stream).await?;
+    let addresses = named(shared, &mut stream).await?;
     let limits = &shared.limits;
     let settings = shared.settings();
     let handshake = handshake(shared, &settings.tls, stream);
@@ -394,11 +390,11 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 }
 
 /// Returns the addresses of the client and of the server, which a proxy in front of the listener may name.
-async fn named(
-    shared: &Shared,
-    socket: Addresses,
-    stream: &mut TcpStream,
-) -> Result<Addresses, BoxError> {
+async fn named(shared: &Shared, stream: &mut TcpStream) -> Result<Addresses, BoxError> {
+    let socket = Addresses {
+        client: stream.peer_addr()?,
+        server: stream.local_addr()?,
+    };
     let peer = socket.client;
     let is_of = |port| port == socket.server.port();
     let is_here = |proxies: &&ProxyProtocol| proxies.port().is_none_or(is_of);

@@ -211,7 +211,6 @@ async fn mixed_requests_pass_through_the_reverse_proxy_over_http3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the connection to the upstream fails after some hundreds of requests, and with it what cannot be repeated"]
 async fn mixed_requests_pass_through_the_reverse_proxy_over_http2() {
     pass(Http3::Off, Version::HTTP_2).await;
 }

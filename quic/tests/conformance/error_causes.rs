@@ -35,7 +35,9 @@ fn variants(text: &str) -> impl Iterator<Item = (&str, &str)> {
         let end = fields.find("#[error(").unwrap_or(fields.len());
         let fields = fields.get(..end)?;
         // The last variant ends with its type.
-        Some((message, fields.split("\n}").next()?))
+        let fields = fields.split("\n}").next()?;
+        // A struct of one field ends with its line.
+        Some((message, fields.split(";\n").next()?))
     })
 }
 

@@ -146,6 +146,8 @@ impl ClientOptions {
 }
 
 /// A key exchange policy for clients that ask for one server name.
+///
+/// Exhaustive: a name and what holds for it.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct NamedPolicy {

@@ -75,6 +75,11 @@ impl SendStream {
         }
     }
 
+    fn is_acknowledged(&self) -> bool {
+        let state = self.handle.lock_stream().ok();
+        state.is_some_and(|mut state| state.core.streams().is_send_acknowledged(self.id))
+    }
+
     fn is_expired(&self) -> bool {
         let state = self.handle.lock_stream().ok();
         state.is_some_and(|mut state| state.send_ended(self.id) == Ended::Expired)
@@ -105,7 +110,8 @@ impl SendStream {
         bytes: u64,
     ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + use<> {
         let mut watch = StreamWatch::new(&self.handle, self.id);
-        let has_all = self.end == End::Finished;
+        // Later, a reset may follow the end.
+        let has_all = self.end == End::Finished && self.is_acknowledged();
         poll_fn(move |cx| {
             watch.poll(cx, Some(bytes), |state, id| {
                 poll_delivered(state, id, bytes, has_all)
@@ -155,8 +161,8 @@ impl SendStream {
     }
 }
 
-/// Returns ready once the peer has acknowledged these bytes, or never will. `has_all`: the stream was finished when the
-/// wait began, so that it has arrived if nothing is known of it.
+/// Returns ready once the peer has acknowledged these bytes, or never will. `has_all`: all of the stream had arrived when
+/// the wait began.
 fn poll_delivered(
     state: &mut State,
     id: StreamId,
@@ -174,9 +180,7 @@ fn poll_delivered(
     match (&state.closed, now) {
         (Some(error), _) => Poll::Ready(Err(error.clone().into())),
         (None, Some(_)) => Poll::Pending,
-        (None, None) if has_all && state.core.streams().is_send_acknowledged(id) => {
-            Poll::Ready(Ok(()))
-        }
+        (None, None) if has_all => Poll::Ready(Ok(())),
         (None, None) => Poll::Ready(Err(WriteError::Closed)),
     }
 }

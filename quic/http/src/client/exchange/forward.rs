@@ -12,7 +12,8 @@ use base64ct::{Base64, Encoding as _};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{
-        ALT_SVC, CONNECTION, HOST, MAX_FORWARDS, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
+        ALT_SVC, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, MAX_FORWARDS, SEC_WEBSOCKET_ACCEPT,
+        SEC_WEBSOCKET_KEY, TRAILER, UPGRADE,
     },
 };
 use hyper::upgrade::OnUpgrade;
@@ -144,6 +145,10 @@ impl<B> Forward<B> {
             return Ok(response);
         };
         let mut request = self.request.map(drop);
+        // Its body is not sent.
+        for name in [CONTENT_LENGTH, EXPECT, TRAILER] {
+            request.headers_mut().remove(name);
+        }
         let server = Origin::of(request.uri())?;
         let fields = request.headers_mut();
         fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -188,9 +188,9 @@ impl Facts {
             return Failure::interim(self.server.to_string());
         }
         let refused = reason.is_some_and(|reason| {
-            let is_over = reason.is_go_away() && reason.is_remote();
-            reason.reason() == Some(h2::Reason::REFUSED_STREAM)
-                || is_over && reason.reason() == Some(h2::Reason::NO_ERROR)
+            // h2 reports a GOAWAY only to streams beyond its last one, which were not processed (RFC 9113 §6.8).
+            let is_beyond = reason.is_go_away() && reason.is_remote();
+            reason.reason() == Some(h2::Reason::REFUSED_STREAM) || is_beyond
         });
         let repeat = if unsent || refused {
             Repeat::Any

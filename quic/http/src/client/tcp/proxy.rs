@@ -175,6 +175,7 @@ impl Proxy {
         }
         head.push_str("\r\n");
         stream.write_all(head.as_bytes()).await?;
+        stream.flush().await?;
         match answer(stream).await? {
             status if status.is_success() => Ok(()),
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(ProxyError::Credentials),

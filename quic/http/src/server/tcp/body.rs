@@ -117,7 +117,15 @@ impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
         let Some(mut body) = this.body.as_mut().as_pin_mut() else {
             return Poll::Ready(None);
         };
-        let frame = ready!(body.as_mut().poll_frame(cx));
+        let frame = loop {
+            let frame = ready!(body.as_mut().poll_frame(cx));
+            // h2 of clients takes 100 frames without data on a connection.
+            let is_empty =
+                |frame: &Frame<B::Data>| frame.data_ref().is_some_and(|it| !it.has_remaining());
+            if !matches!(&frame, Some(Ok(frame)) if is_empty(frame)) {
+                break frame;
+            }
+        };
         let data = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref());

@@ -117,7 +117,7 @@ impl DatagramOptions {
         }
     }
 
-    /// Sets the time at which the datagram is dropped if it was not sent.
+    /// Sets the time at which the datagram is dropped if it was not sent. Default: none.
     pub const fn expires(mut self, at: Instant) -> Self {
         self.expires = Some(at);
         self
@@ -132,7 +132,7 @@ impl DatagramOptions {
         self
     }
 
-    /// Asks for [`DatagramEvent::Fate`](super::DatagramEvent::Fate) with this tag.
+    /// Asks for [`DatagramEvent::Fate`](super::DatagramEvent::Fate) with this tag. Default: none.
     pub const fn tag(mut self, tag: u64) -> Self {
         self.tag = Some(tag);
         self

@@ -336,7 +336,7 @@ fn our_best_is_compared_with_the_best_quic_peer_and_the_goal() {
     let row = |ours: &[f64], peer: &[f64]| {
         let (section, _) = peers("connect-256", &rates(ours, peer));
         let rows = section.ours[0].rows.iter();
-        let mut row = rows.filter(|row| row.name.contains("256")).cloned();
+        let mut row = rows.filter(|row| row.name.contains("/s, 256")).cloned();
         let texts = row.next().unwrap().figures.split_off(7);
         texts.iter().map(Value::text).collect::<Vec<_>>()
     };

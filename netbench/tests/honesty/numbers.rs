@@ -377,5 +377,5 @@ fn scenarios_that_are_written_follow_the_schema() {
         assert_valid(&schema, &scenario, &path.display().to_string());
         written += 1;
     }
-    assert_eq!(written, 16);
+    assert_eq!(written, 17);
 }

@@ -68,7 +68,7 @@ fn experiments_are_run_and_their_report_is_written_and_opens() {
         for frame in told.as_array().unwrap() {
             assert!(frame["overflow"].as_i64().unwrap() <= 0, "{frame}");
             assert_eq!(frame["loaded"], Value::Array(Vec::new()), "{frame}");
-            assert!(frame["charts"].as_u64().unwrap() >= 2, "{frame}");
+            assert!(frame["charts"].as_u64().unwrap() >= 1, "{frame}");
         }
     }
 }

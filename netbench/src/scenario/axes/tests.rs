@@ -118,7 +118,9 @@ fn a_value_that_is_none_is_refused_with_those_that_are() {
     assert!(refusal("workers", "0").contains("expected a number from 1"));
     assert!(refusal("resumption", "1-rtt").contains("0-rtt"));
     assert!(refusal("concurrency", "many").contains("concurrency: expected a whole number"));
-    assert!(refusal("driver", "hybriq,").contains("valid: all, hybriq, nginx, quic-go, quiche"));
+    assert!(
+        refusal("driver", "hybriq,").contains("valid: all, hybriq, nginx, noq, quic-go, quiche")
+    );
 }
 
 #[test]

@@ -262,7 +262,7 @@ pub fn axes(driver: &str, group: &str) -> Value {
     };
     json!({
         "driver": driver, "client": driver, "provider": provider, "group": group,
-        "hello_retry": false, "certificate": "ecdsa-p256", "chain": 1, "workers": 1,
+        "hello_retry": false, "certificate": "ecdsa-p256", "chain": 1, "workers": 1, "congestion": "",
         "suite": "TLS_AES_128_GCM_SHA256", "resumption": "full", "client_auth": false,
         "link": "", "params": {}
     })

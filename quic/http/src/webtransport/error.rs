@@ -31,7 +31,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns true for a normal end: an end closed the session with code 0, or its connection without an error.
+    /// Returns true if the session ended normally: one end closed it with code 0, or closed the connection without an
+    /// error.
     pub fn is_clean(&self) -> bool {
         match self {
             Self::Closed { code, .. } => *code == 0,

@@ -152,7 +152,7 @@ impl Session {
     /// The session is over.
     ///
     /// # Cancel safety
-    /// A future that is dropped may have opened a stream, which is reset.
+    /// Dropping the future resets a stream that it has already opened.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         let open = async {
@@ -174,7 +174,7 @@ impl Session {
     /// The session is over.
     ///
     /// # Cancel safety
-    /// A future that is dropped may have opened a stream, which is reset.
+    /// Dropping the future resets a stream that it has already opened.
     pub async fn open_uni(&self) -> Result<SendStream, SessionError> {
         let shared = &self.0.shared;
         let open = async {

@@ -20,7 +20,7 @@ impl SendStream {
     /// STOP_SENDING; `None` means that the peer acknowledged all data and the end of the stream, or its reset.
     ///
     /// The future is independent of this handle: it may be awaited in another task and while the stream is written, and
-    /// goes on after the handle is dropped. There may be several. Each counts as a handle of the connection.
+    /// continues after the handle is dropped. There may be several. Each counts as a handle of the connection.
     ///
     /// # Errors
     /// The connection is over.
@@ -96,7 +96,7 @@ impl SendStream {
     /// send.write_all(b"first record").await?;
     /// let has_first = send.delivered(12);
     /// send.write_all(b"second record").await?;
-    /// has_first.await?; // the first one need not be kept any more
+    /// has_first.await?; // the first one is no longer needed
     /// # Ok(())
     /// # }
     /// ```
@@ -124,7 +124,7 @@ impl SendStream {
     }
 
     /// Resets the stream with the application's code at a time, unless the peer has acknowledged all of it by then,
-    /// and its end: data that is worth nothing later takes no bandwidth any more. The deadline also holds after this
+    /// and its end: data that has become worthless no longer takes bandwidth. The deadline also holds after this
     /// handle is dropped. A later call replaces an earlier one; `None` takes the deadline back. Has no effect on a
     /// stream that is over.
     ///

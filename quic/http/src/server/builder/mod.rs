@@ -234,7 +234,7 @@ impl ServerBuilder {
     /// sockets for each address. Take the sockets that are for something else by their names before.
     ///
     /// # Errors
-    /// As for [`bind_sockets`](Self::bind_sockets); and if sockets are left that no server uses.
+    /// The errors of [`bind_sockets`](Self::bind_sockets), and an error if a socket is left over that no server uses.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.

@@ -24,9 +24,9 @@ pub(crate) const LATE: u64 = 128;
 /// The requests of a connection, and what it was told.
 pub(crate) struct Standing {
     told: Told,
-    /// Requests that came.
+    /// Requests that arrived.
     requests: AtomicU64,
-    /// Requests that came after the end.
+    /// Requests that arrived after the end.
     late: AtomicU64,
     cancels: Cancels,
     seen: Mutex<Seen>,

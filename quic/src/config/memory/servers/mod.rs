@@ -71,7 +71,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 ///     Err(error) => return Err(error.into()),
 /// };
 /// let config = ClientConfig::new().server_memory(memory.clone());
-/// // Before the end, and now and then: written beside the file, then put in its place.
+/// // Before the end, and now and then: written to a new file, which then replaces the old one.
 /// fs::write("servers.new", memory.to_bytes())?;
 /// fs::rename("servers.new", "servers")?;
 /// # Ok(())
@@ -79,8 +79,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// ```
 ///
 /// # Security
-/// The bytes say which servers were visited, resume TLS sessions, and make the client known to servers
-/// again. Anyone who can change them can disable the alarm. Let nobody else read or write them, and let one process
+/// The bytes say which servers were visited, resume TLS sessions, and let servers recognise the client. Anyone who can change them can disable the alarm. Let nobody else read or write them, and let one process
 /// at a time use them: a token or a session that is used twice links the connections.
 #[derive(Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<Memory>>);

@@ -60,7 +60,7 @@ pub enum StreamError {
     /// The stream was finished, reset or stopped by this end.
     #[error("the stream has ended")]
     Ended,
-    /// More data came than allowed.
+    /// More data arrived than allowed.
     #[error("the stream has more than {limit} bytes")]
     TooLong {
         /// Number of bytes that were allowed.

@@ -435,7 +435,7 @@ async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Over
     }
 }
 
-/// Reads what comes behind the end of the session, until the stream ends.
+/// Reads the data after the end of the session, until the stream ends.
 async fn rest(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), Violation> {
     while let Ok(data) = part(stream).await {
         let is_end = data.is_none();

@@ -113,8 +113,8 @@ impl SendStream {
         })
     }
 
-    /// Returns what became of the bytes of the stream so far; `None` if it was reset or stopped, if the peer has
-    /// acknowledged all of it, or if the connection is over.
+    /// Returns how far the bytes of the stream were delivered so far; `None` if it was reset or stopped, if the peer
+    /// has acknowledged all of it, or if the connection is over.
     pub fn delivery(&self) -> Option<Delivery> {
         let mut state = self.handle.lock_stream().ok()?;
         if state.closed.is_some() {

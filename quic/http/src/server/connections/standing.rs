@@ -65,12 +65,12 @@ impl Standing {
         }
     }
 
-    /// Returns the number of requests that came.
+    /// Returns the number of requests that arrived.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Decides about a request that came. One task calls this.
+    /// Decides about a request that arrived. One task calls this.
     pub(crate) fn admit(&self, limits: &Limits, watch: &Watch) -> Admission {
         // Nobody else writes it.
         let number = self.requests() + 1;

@@ -80,8 +80,8 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 ///
 /// # Security
 /// The bytes say which servers were visited, resume TLS sessions, and let servers recognise the client. Anyone who can
-/// change them can disable the alarm. Let nobody else read or write them, and let one process at a time use them: a token
-/// or a session that is used twice links the connections.
+/// change them can disable the alarm. Let nobody else read or write them, and let one process at a time use them: a
+/// token or a session that is used twice links the connections.
 #[derive(Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<Memory>>);
 

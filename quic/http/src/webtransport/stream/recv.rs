@@ -58,8 +58,8 @@ impl RecvStream {
         self.stream.id()
     }
 
-    /// Returns true once a read has taken the end of the stream. A read that returns the last data takes the end with
-    /// it, if that has arrived.
+    /// Returns true once a read has reached the end of the stream. A read that returns the last data also reaches the
+    /// end, if that has arrived.
     pub fn is_finished(&self) -> bool {
         self.head.is_empty() && self.stream.is_finished()
     }

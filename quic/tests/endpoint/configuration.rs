@@ -7,16 +7,17 @@ use hybriq::{
     Endpoint, TransportConfig,
     memory::CarefulResume,
     qlog::Qlog,
-    transport::{ApplicationCodes, DatagramConfig},
+    transport::{ApplicationCodes, DatagramConfig, DatagramOptions},
 };
 
 /// The types that the page has a table of, and what their defaults look like.
-fn documented() -> [(&'static str, Option<String>); 8] {
+fn documented() -> [(&'static str, Option<String>); 9] {
     let shown = |value: &dyn Debug| Some(format!("{value:?}"));
     [
         ("TransportConfig", shown(&TransportConfig::new())),
         ("ApplicationCodes", shown(&ApplicationCodes::new())),
         ("DatagramConfig", shown(&DatagramConfig::new())),
+        ("DatagramOptions", shown(&DatagramOptions::new())),
         ("CarefulResume", shown(&CarefulResume::new())),
         ("ServerConfig", None),
         ("ClientConfig", None),

@@ -117,13 +117,13 @@ impl DatagramOptions {
         }
     }
 
-    /// Sets the time at which the datagram is dropped if it was not sent.
+    /// Sets the time at which the datagram is dropped if it was not sent. Default: none.
     pub const fn expires(mut self, at: Instant) -> Self {
         self.expires = Some(at);
         self
     }
 
-    /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default 3.
+    /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default: 3.
     ///
     /// If the queue is full, the oldest of the least urgent makes room. A datagram that is less urgent than all
     /// waiting ones is refused then.
@@ -132,7 +132,7 @@ impl DatagramOptions {
         self
     }
 
-    /// Asks for [`DatagramEvent::Fate`](super::DatagramEvent::Fate) with this tag.
+    /// Asks for [`DatagramEvent::Fate`](super::DatagramEvent::Fate) with this tag. Default: no such event.
     pub const fn tag(mut self, tag: u64) -> Self {
         self.tag = Some(tag);
         self

@@ -45,7 +45,7 @@ fn transport_params_of_arbitrary_bytes() {
 }
 
 /// Ids on the wire of the known parameters above 0x11.
-const EXTENSIONS: [&[u8]; 6] = [
+const EXTENSIONS: &[&[u8]] = &[
     &[0x1d],
     &[0x20],
     &[0x6a, 0xb2],
@@ -67,9 +67,10 @@ fn transport_params_of_known_ids() {
                 0 => 1 << (value[0] >> 6),
                 _ => usize::from(id >> 6),
             };
-            match usize::from(id % 0x18).checked_sub(0x12) {
+            let known = id % (0x12 + EXTENSIONS.len() as u8);
+            match usize::from(known).checked_sub(0x12) {
                 Some(extension) => bytes.extend(EXTENSIONS[extension]),
-                None => bytes.push(id % 0x18),
+                None => bytes.push(known),
             }
             bytes.push(len as u8);
             bytes.extend(&value[..len]);

@@ -119,7 +119,7 @@ pub enum ReadError {
     /// The stream was opened early, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; open another stream and ask again")]
     ZeroRttRejected,
-    /// An ordered read came after
+    /// An ordered read followed
     /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered).
     #[error("the stream was read unordered; continue with read_unordered")]
     Unordered,

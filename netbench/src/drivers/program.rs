@@ -1,4 +1,4 @@
-//! Servers of HTTP/3 that are programs of their own, for tables beside the built-in stacks.
+//! Servers of HTTP/3 that run as separate programs, for tables that compare them with the built-in stacks.
 //!
 //! The folder that `NETBENCH_SERVERS` names has a program for each, called like the stack: `netbench/servers`
 //! makes them. A program is started with an address and a folder, which has `cert.pem`, `key.pem`,

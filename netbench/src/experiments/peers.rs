@@ -156,7 +156,7 @@ fn page(report: &Document) -> String {
     let git = about.git.as_ref();
     let git = git.map_or(String::new(), |git| format!(" of {git}"));
     let mut text = format!(
-        "# hybriq beside other stacks\n\nMeasured {} on {}, {} cores, Linux {}, load {:.1} before; \
+        "# hybriq compared with other stacks\n\nMeasured {} on {}, {} cores, Linux {}, load {:.1} before; \
          {pinned}.\n\n{} build{git}: {versions}.\n\nMade by `{}`.\n\n\
          ![The table below as a chart](peers.svg)\n",
         about.started,

@@ -114,7 +114,7 @@ impl Versus {
         };
         Figure {
             id: "peers".to_owned(),
-            title: "hybriq beside the best other QUIC stack".to_owned(),
+            title: "hybriq compared with the best other QUIC stack".to_owned(),
             caption: "Our better column relative to the best other QUIC stack, with its 95 % interval: right is better. Costs are inverted. Grey rows are undecided.".to_owned(),
             chart: Chart::Intervals(Intervals {
                 columns: vec![Column {

@@ -20,7 +20,7 @@ pub(crate) struct Idle {
     uploads: AtomicUsize,
 }
 
-/// A request body that is sent beside the response, until this is dropped.
+/// A request body that is sent in parallel with the response, until this is dropped.
 pub(crate) struct Uploading(Arc<Idle>);
 
 impl Idle {
@@ -37,7 +37,7 @@ impl Idle {
         usize::try_from(self.count.load(Ordering::Acquire)).unwrap_or_default()
     }
 
-    /// Returns the number of bodies that are sent beside their responses.
+    /// Returns the number of bodies that are sent in parallel with their responses.
     pub(crate) fn uploads(&self) -> usize {
         self.uploads.load(Ordering::Acquire)
     }
@@ -163,7 +163,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Counts the body of the request, which is sent beside the response.
+    /// Counts the body of the request, which is sent in parallel with the response.
     pub(crate) fn uploading(&self) -> Uploading {
         let idle = self.usage.idle.clone();
         idle.uploads.fetch_add(1, Ordering::AcqRel);

@@ -99,7 +99,8 @@ impl ClientConfig {
 
     /// Sets the memory of servers: tokens that make a Retry unnecessary (RFC 9000 §8.1.3), versions, TLS
     /// sessions where [`session_memory`](Self::session_memory) says so, key-exchange groups, downgrade
-    /// alarms, and what paths carried. Default: one that the clones of this configuration share.
+    /// alarms, what paths carried, and what a client of `hybriq-http` learnt: alternative services (`alt-svc`) and
+    /// settings of HTTP/3. Default: one that the clones of this configuration share.
     ///
     /// # Examples
     /// [`ServerMemory`] shows how to keep it in a file.

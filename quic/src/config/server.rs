@@ -87,9 +87,9 @@ impl ServerConfig {
         self
     }
 
-    /// Sets what the application tells its clients and what they rely on in 0-RTT data, such as the settings of HTTP/3 (RFC 9114
-    /// §7.2.4.2), in any encoding. It is stored with the session of each ticket, and 0-RTT data is
-    /// accepted only with a ticket of the same settings, byte for byte. Default: none.
+    /// Sets the application settings that clients rely on when they send 0-RTT data, such as those of HTTP/3 (RFC 9114
+    /// §7.2.4.2), in any encoding. They are stored with the session of each ticket, and 0-RTT data is accepted only with
+    /// a ticket of the same settings, byte for byte. Default: none.
     #[must_use]
     pub fn early_settings(mut self, settings: impl Into<Vec<u8>>) -> Self {
         self.terms.early_settings = settings.into();

@@ -107,7 +107,7 @@ impl Walks {
     }
 }
 
-/// Work that is due now and then, independently of the connections.
+/// Work that is due from time to time, independently of the connections.
 #[derive(Default)]
 struct Chores {
     /// Time at which the core last learned the time of day.

@@ -254,8 +254,8 @@ pub trait Session: Send {
         None
     }
 
-    /// Returns the application protocol of the earlier session, for a client that offers 0-RTT
-    /// data; otherwise, and if that session had none, `None`.
+    /// Returns the application protocol of the earlier session, if the client offers 0-RTT data; `None` if it does
+    /// not, or if that session had no protocol.
     fn remembered_alpn(&self) -> Option<&[u8]> {
         None
     }

@@ -83,8 +83,8 @@ pub const APPLICATION_CODES: ApplicationCodes = ApplicationCodes::new()
     .dropped_send(Code::H3_REQUEST_CANCELLED.0)
     .dropped_recv(Code::H3_REQUEST_CANCELLED.0);
 
-/// Returns true for a normal end of an HTTP/3 connection: an end closed it with H3_NO_ERROR (RFC 9114
-/// §5.2), with code 0, or in the transport without an error.
+/// Returns true if an HTTP/3 connection ended normally: one end closed it with `H3_NO_ERROR` (RFC 9114 §5.2) or with
+/// code 0, or closed the transport without an error.
 pub fn is_clean(error: &ConnectionError) -> bool {
     APPLICATION_CODES.is_clean(error) || error.is_clean()
 }

@@ -78,8 +78,8 @@ impl<B: Buf> SendStream<B> {
         }
     }
 
-    /// Resets the stream if a frame is under way. `h3` waits for each frame before it goes on, so the future that
-    /// waited was dropped, and nobody knows how much of the frame its caller counts as sent.
+    /// Resets the stream if a frame was sent in part. `h3` waits for each frame before it continues, so the future that
+    /// waited was dropped, and it is unknown how much of the frame the caller counts as sent.
     fn check(&mut self) -> Result<(), StreamErrorIncoming> {
         if self.frame.is_none() {
             return Ok(());

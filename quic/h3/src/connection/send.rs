@@ -28,7 +28,7 @@ impl Connection {
     /// Appends the HEADERS frame of a request. Its protocol of extended CONNECT is among its extensions, as
     /// [`Protocol`](crate::Protocol).
     ///
-    /// Send the [output](Self::take_output) of the encoder stream before it or together with it. This holds for
+    /// Send the [output](Self::take_output) of the encoder stream before it or together with it. This applies to
     /// all three functions.
     ///
     /// # Errors

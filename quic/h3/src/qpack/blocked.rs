@@ -35,7 +35,7 @@ impl Blocked {
         self.required.contains_key(&stream)
     }
 
-    /// Notes that a stream waits until so many entries were inserted.
+    /// Notes that a stream waits until `required` entries have been inserted.
     pub(super) fn insert(&mut self, stream: u64, required: u64) {
         self.remove(stream);
         self.required.insert(stream, required);

@@ -300,7 +300,7 @@ impl<H: Head> Receiver<H> {
         }
     }
 
-    /// Takes up to so many bytes of what arrived.
+    /// Takes up to `most` bytes of the received data.
     fn take(&mut self, most: u64) -> Bytes {
         let len = most.min(self.data.len() as u64) as usize;
         self.data.split_to(len)

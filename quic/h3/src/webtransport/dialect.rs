@@ -135,8 +135,8 @@ impl Terms {
         Self { dialect, flow }
     }
 
-    /// Returns what this end, which [announced](announce) all dialects with these windows, has with a peer of these
-    /// settings.
+    /// Returns the terms negotiated with a peer that sent these settings, if this end [announced](announce) all dialects
+    /// with these windows.
     ///
     /// Flow control needs a declaration of both ends: initial limits, or more than one session in drafts 13 and 14. No
     /// peer of an earlier draft has it.

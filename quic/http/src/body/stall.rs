@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 use super::BodyError;
 use crate::limits::Patience;
 
-/// Limits how long a reader may wait in vain for data.
+/// Limits how long a reader may wait for data that does not arrive.
 pub(super) struct Stall {
     /// Created when a reader first waits.
     timer: Option<Pin<Box<Sleep>>>,

@@ -77,7 +77,7 @@ pub enum ClientError {
     /// The server ended the request without a response.
     #[error("the server ended the request with {0}; it may have processed part of it")]
     Reset(Code),
-    /// The connection ended before the response came, or the response broke a rule of HTTP.
+    /// The connection ended before the response arrived, or the response broke a rule of HTTP.
     #[error(
         "no response from {server}: {cause}; the server may have processed the request: repeat it only \
          if that does no harm"
@@ -240,7 +240,7 @@ pub(super) enum Repeat {
     Any,
     /// All, but not over HTTP/3 (H3_VERSION_FALLBACK).
     OverTcp,
-    /// Those of idempotent methods: nobody knows what the server did (RFC 9110 §9.2.2).
+    /// Those of idempotent methods: it is unknown what the server did (RFC 9110 §9.2.2).
     Idempotent,
     /// None: the failure would be the same.
     Never,

@@ -109,9 +109,9 @@ impl Handle {
     /// Replaces the configuration (certificate, key exchange, transport) of connections accepted from now on, over
     /// TCP and QUIC. Existing connections keep theirs. If the configuration is invalid, the old one stays in place.
     ///
-    /// Clients can resume their sessions over QUIC if the new configuration allows their key exchange, and
-    /// accepts 0-RTT data as the old one did or did not; over TCP, if its key exchange policy is the old one. Sessions of clients that are asked for certificates end, so that
-    /// these are verified anew. [`ServerConfig::tickets`] in both configurations replaces this rule.
+    /// Over QUIC, clients can resume if the new configuration allows their key exchange and has the same setting for
+    /// 0-RTT. Over TCP, they can resume if the key exchange policy is unchanged. Sessions of clients that present
+    /// certificates end, so that the certificates are verified again. [`ServerConfig::tickets`] in both configurations replaces this rule.
     ///
     /// # Errors
     /// The configuration cannot be used, or the server was shut down. Each [`EndpointError`] says what

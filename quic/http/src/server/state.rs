@@ -59,13 +59,13 @@ pub(super) struct Settings {
     pub(super) tls: Arc<TcpServer>,
     /// True if requests may come in 0-RTT packets.
     pub(super) early: bool,
-    /// Session tickets of configurations that have none of their own.
+    /// Session tickets of configurations without their own.
     tickets: Tickets,
 }
 
 impl Settings {
     /// Returns the configuration with its tickets, and the settings for TCP. Clients can resume sessions of earlier settings
-    /// unless they are asked for certificates, which nobody would look at again.
+    /// unless they are asked for certificates, which would not be verified again.
     pub(super) fn of(
         config: ServerConfig,
         earlier: Option<Self>,

@@ -30,7 +30,7 @@ pub(crate) trait App: Clone + Send + Sync + 'static {
 }
 
 /// A service that is cloned for each request. The lock makes it `Sync`, which services need not be; each connection
-/// has its own, so nobody waits for it.
+/// has its own, so no task waits for it.
 struct Original<S>(Mutex<S>);
 
 impl<S> Original<S> {

@@ -27,8 +27,8 @@ const WARNING_PAUSE: Duration = Duration::from_secs(1);
 /// [`Tls::is_post_quantum`](crate::Tls::is_post_quantum) defines them. The policy of the whole server is
 /// [`ServerConfig::key_exchange`](hybriq::ServerConfig::key_exchange).
 ///
-/// A request in 0-RTT packets comes before the outcome of the handshake is known. [`require`](Self::require) answers it
-/// with status 425, and the client repeats it after the handshake (RFC 8470 §5.2); the others let it pass.
+/// A request in 0-RTT packets arrives before the outcome of the handshake is known. [`require`](Self::require) answers
+/// it with status 425, and the client repeats it after the handshake (RFC 8470 §5.2); the others let it pass.
 ///
 /// # Examples
 /// ```

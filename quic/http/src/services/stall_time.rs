@@ -1,4 +1,4 @@
-//! A layer that sets the time for which the exchanges of routes may stand still.
+//! A layer that sets the time for which the exchanges of routes may make no progress.
 
 use std::{
     fmt,
@@ -66,14 +66,14 @@ impl<U> fmt::Debug for StallTimedFuture<U> {
 }
 
 impl StallTime {
-    /// Lets requests and responses stand still for this time. Times below 10 ms count as 10 ms, and those above a year
-    /// as a year.
+    /// Sets the time for which requests and responses may make no progress. Times below 10 ms count as 10 ms, and those
+    /// above a year as a year.
     #[must_use]
     pub fn new(time: Duration) -> Self {
         Self(Some(time.max(LEAST)))
     }
 
-    /// Lets them stand still without limit. Clients may then hold what a request takes for as long as they want, except
+    /// Sets no limit to this time. Clients may then hold what a request takes for as long as they want, except
     /// for [`Limits::memory`](crate::Limits::memory).
     #[must_use]
     pub fn none() -> Self {

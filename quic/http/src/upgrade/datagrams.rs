@@ -37,8 +37,8 @@ struct Table {
 }
 
 impl Datagrams {
-    /// Makes an empty table in which datagrams that cost up to so many bytes wait for their requests, counted as in
-    /// [`Inbox`].
+    /// Makes an empty table in which datagrams that cost up to `most_waiting` bytes wait for their requests, counted as
+    /// in [`Inbox`].
     pub(crate) fn new(most_waiting: usize) -> Self {
         Self(Arc::new(Mutex::new(Table {
             takers: HashMap::new(),
@@ -53,7 +53,7 @@ impl Datagrams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a request its datagrams from now on, and those that came before.
+    /// Gives a request its datagrams from now on, and those that arrived before.
     pub(crate) fn add(
         &self,
         connection: &Connection,
@@ -180,7 +180,7 @@ impl Flow {
         &self.connection
     }
 
-    /// Gives the datagrams of the request to this from now on, and those that came before, until it is
+    /// Gives the datagrams of the request to this from now on, and those that arrived before, until it is
     /// [over](Self::end).
     pub(crate) fn begin(&self, taker: Arc<dyn TakesDatagrams>) {
         self.datagrams.add(&self.connection, self.id, taker);

@@ -1,6 +1,6 @@
 //! Tunnels over HTTP/2: received data, and what is left to send when the service has finished with a tunnel.
 //!
-//! hyper returns parts of frames, but whole frames are counted. It sends the rest in a task of its own, which would
+//! hyper returns parts of frames, but whole frames are counted. It sends the rest in its own task, which would
 //! wait for the client forever.
 
 use std::{

@@ -21,7 +21,7 @@ pub(crate) enum Asked {
 /// Content of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content {
-    /// False if the body is not sent, whatever it has.
+    /// False if the body is not sent, regardless of its content.
     pub(crate) is_sent: bool,
     /// Value of `content-length` that the fields lack.
     pub(crate) missing_length: Option<u64>,

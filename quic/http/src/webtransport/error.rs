@@ -31,7 +31,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns true for a normal end: an end closed the session with code 0, or its connection without an error.
+    /// Returns true if the session ended normally: one end closed it with code 0, or closed the connection without an
+    /// error.
     pub fn is_clean(&self) -> bool {
         match self {
             Self::Closed { code, .. } => *code == 0,
@@ -59,7 +60,7 @@ pub enum StreamError {
     /// The stream was finished, reset or stopped by this end.
     #[error("the stream has ended")]
     Ended,
-    /// More data came than allowed.
+    /// More data arrived than allowed.
     #[error("the stream has more than {limit} bytes")]
     TooLong {
         /// Number of bytes that were allowed.

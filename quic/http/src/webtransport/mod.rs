@@ -24,9 +24,8 @@
 //!
 //! # Flow control
 //! [`Limits`] says how many streams and bytes of a session the peer may have at once. A session whose peer exceeds
-//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection continues. This end waits for
-//! the limits of the peer: opening a stream and writing are ready once they allow it. Without flow control, only the
-//! limits of the connection apply.
+//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection continues. Opening a stream
+//! and writing wait until the peer's limits allow it. Without flow control, only the limits of the connection apply.
 //!
 //! # Protocols of applications
 //! A client offers [`Protocols`], and a service [chooses](WebTransport::choose) one of them: [`Session::protocol`]. A
@@ -109,7 +108,7 @@ pub(crate) fn is_webtransport(protocol: &str) -> bool {
     protocol == "webtransport" || protocol == "webtransport-h3"
 }
 
-/// Returns what this end has with a peer of these settings.
+/// Returns the terms negotiated with a peer that sent these settings.
 pub(crate) fn terms(
     connection: &hybriq::Connection,
     own: Windows,

@@ -152,7 +152,7 @@ impl Session {
     /// The session is over.
     ///
     /// # Cancel safety
-    /// A future that is dropped may have opened a stream, which is reset.
+    /// Dropping the future resets a stream that it has already opened.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         let open = async {
@@ -174,7 +174,7 @@ impl Session {
     /// The session is over.
     ///
     /// # Cancel safety
-    /// A future that is dropped may have opened a stream, which is reset.
+    /// Dropping the future resets a stream that it has already opened.
     pub async fn open_uni(&self) -> Result<SendStream, SessionError> {
         let shared = &self.0.shared;
         let open = async {
@@ -435,7 +435,7 @@ async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Over
     }
 }
 
-/// Reads what comes behind the end of the session, until the stream ends.
+/// Reads the data after the end of the session, until the stream ends.
 async fn rest(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), Violation> {
     while let Ok(data) = part(stream).await {
         let is_end = data.is_none();

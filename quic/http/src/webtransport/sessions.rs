@@ -41,7 +41,7 @@ struct Table {
     limits: Limits,
     datagrams: Datagrams,
     places: HashMap<StreamId, Place>,
-    /// Streams that came before their session.
+    /// Streams that arrived before their session.
     waiting: Waiting<Arrived>,
     /// Number of tasks.
     tasks: usize,
@@ -197,7 +197,7 @@ impl Sessions {
         }
     }
 
-    /// Adds a session, and gives it what came before.
+    /// Adds a session, and gives it the streams that arrived before.
     pub(super) fn add(&self, session: &Arc<Shared>) {
         let id = session.id;
         let mut table = self.lock();

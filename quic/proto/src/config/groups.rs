@@ -197,7 +197,7 @@ impl ClientMemory {
     };
 }
 
-/// What a server tells its clients beside TLS. `ServerConfig` makes it.
+/// What a server tells its clients in addition to TLS. `ServerConfig` makes it.
 ///
 /// Exhaustive: a connection must heed every field.
 #[doc(hidden)]
@@ -205,7 +205,7 @@ impl ClientMemory {
 pub struct ServerTerms {
     /// Time for which the server commits itself to post-quantum certificates.
     pub commitment: Option<Duration>,
-    /// What the application tells clients that they rely on in 0-RTT data.
+    /// Application settings that clients rely on when they send 0-RTT data.
     pub early_settings: Vec<u8>,
 }
 

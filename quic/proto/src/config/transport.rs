@@ -159,7 +159,7 @@ impl TransportConfig {
         self
     }
 
-    /// Sets what a server tells its clients beside TLS; `ServerConfig` has it.
+    /// Sets what a server tells its clients in addition to TLS; `ServerConfig` has it.
     #[doc(hidden)]
     #[must_use]
     pub fn server_terms(mut self, terms: ServerTerms) -> Self {

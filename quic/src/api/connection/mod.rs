@@ -391,8 +391,8 @@ impl Connection {
         self.handle.drain().begun().await;
     }
 
-    /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its
-    /// own ([`Placement::Threads`](crate::fleet::Placement::Threads)) the task runs on that thread,
+    /// Starts a task on the runtime of the connection's worker. With a worker on its own
+    /// thread ([`Placement::Threads`](crate::fleet::Placement::Threads)) the task runs on that thread,
     /// next to the worker, so data need not pass from one core to another. Such tasks must not
     /// block.
     ///

@@ -59,7 +59,7 @@ impl<S: Stage> Connection<S> {
 
     /// Sends a datagram like [`send_datagram`](Self::send_datagram), unless it has to wait longer than
     /// `max_age`: it is dropped then, and counted as
-    /// [`expired`](crate::stats::DatagramStats::expired). For data that is worth nothing later.
+    /// [`expired`](crate::stats::DatagramStats::expired). For data that is useless later.
     ///
     /// # Errors
     /// As for [`send_datagram`](Self::send_datagram).
@@ -86,7 +86,7 @@ impl<S: Stage> Connection<S> {
         self.send_datagram_with(data, options)
     }
 
-    /// Sends a datagram like [`send_datagram`](Self::send_datagram), with a deadline or an urgency of its own.
+    /// Sends a datagram like [`send_datagram`](Self::send_datagram), with its own deadline or urgency.
     ///
     /// # Errors
     /// As for [`send_datagram`](Self::send_datagram). The queue is also full for a datagram that is less urgent than

@@ -70,7 +70,7 @@ pub(super) fn ended(state: &mut State, id: StreamId) -> Poll<Result<Option<u64>,
     }
 }
 
-/// Returns why a stream takes no more data, or cannot be delivered any more.
+/// Returns why a stream takes no more data, or can no longer be delivered.
 pub(super) fn refusal(state: &mut State, id: StreamId) -> WriteError {
     match state.send_ended(id) {
         Ended::No => WriteError::Closed,

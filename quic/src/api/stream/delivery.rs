@@ -20,7 +20,7 @@ impl SendStream {
     /// STOP_SENDING; `None` means that the peer acknowledged all data and the end of the stream, or its reset.
     ///
     /// The future is independent of this handle: it may be awaited in another task and while the stream is written, and
-    /// goes on after the handle is dropped. There may be several. Each counts as a handle of the connection.
+    /// continues after the handle is dropped. There may be several. Each counts as a handle of the connection.
     ///
     /// # Errors
     /// The connection is over.
@@ -101,7 +101,7 @@ impl SendStream {
     /// send.write_all(b"first record").await?;
     /// let has_first = send.delivered(12);
     /// send.write_all(b"second record").await?;
-    /// has_first.await?; // the first one need not be kept any more
+    /// has_first.await?; // the first one is no longer needed
     /// # Ok(())
     /// # }
     /// ```
@@ -119,8 +119,8 @@ impl SendStream {
         })
     }
 
-    /// Returns what became of the bytes of the stream so far; `None` if it was reset or stopped, if the peer has
-    /// acknowledged all of it, or if the connection is over.
+    /// Returns how far the bytes of the stream were delivered so far; `None` if it was reset or stopped, if the peer
+    /// has acknowledged all of it, or if the connection is over.
     pub fn delivery(&self) -> Option<Delivery> {
         let mut state = self.handle.lock_stream().ok()?;
         if state.closed.is_some() {
@@ -130,7 +130,7 @@ impl SendStream {
     }
 
     /// Resets the stream with the application's code at a time, unless the peer has acknowledged all of it by then,
-    /// and its end: data that is worth nothing later takes no bandwidth any more. The deadline also holds after this
+    /// and its end: data that has become worthless no longer takes bandwidth. The deadline also holds after this
     /// handle is dropped. A later call replaces an earlier one; `None` takes the deadline back. Has no effect on a
     /// stream that is over.
     ///

@@ -94,8 +94,8 @@ impl RecvStream {
                     .is_ok_and(|mut state| streams(&mut state))
     }
 
-    /// Returns true once a read has taken the end of the stream. A read that returns the last data takes
-    /// the end with it, if that has arrived.
+    /// Returns true once a read has reached the end of the stream. A read that returns the last data also
+    /// reaches the end, if that has arrived.
     pub fn is_finished(&self) -> bool {
         self.end == End::Finished
     }

@@ -21,7 +21,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// one as it is dropped. Handles may never be polled again, so all of them are woken as well and
 /// none of them counts.
 ///
-/// An event that nobody has ever waited for takes no memory beyond a pointer: a connection has
+/// An event without a waiter so far takes no memory beyond a pointer: a connection has
 /// several kinds of events, and most never have a waiter.
 #[derive(Default)]
 pub(crate) struct Waiters(Option<Box<Line>>);

@@ -27,8 +27,8 @@ pub trait DatagramSocket: Send + Sync + 'static {
     /// Receives one datagram into the buffer, which has room for 65,535 bytes.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none waits. The endpoint goes on after other errors, and ends after ten
-    /// seconds with nothing but errors.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none waits. The endpoint continues after other errors, and ends
+    /// after ten seconds with nothing but errors.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
     /// Returns ready when there may be room to send, after [`send`](Self::send) had none. By default there always is.

@@ -34,7 +34,7 @@ pub(super) struct State {
     full: bool,
     /// Number of datagrams that were refused because the port was full.
     refused: usize,
-    /// True if nobody is told when the port has room again.
+    /// True if no task is told when the port has room again.
     pub(super) is_unwatched: bool,
     /// Errors of receiving and of sending, by their code.
     errors: [Option<i32>; 2],

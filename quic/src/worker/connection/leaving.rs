@@ -13,7 +13,7 @@ use super::State;
 /// left. Otherwise a peer that takes no data would keep alive a connection that nobody sees.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that count as progress: a peer that takes a few bytes now and then must not keep a
+/// Bytes that count as progress: a peer that takes a few bytes from time to time must not keep a
 /// connection for hours.
 const PROGRESS: u64 = 16 << 10;
 

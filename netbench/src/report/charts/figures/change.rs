@@ -63,7 +63,7 @@ fn figure(axis: &str, matrix: &Matrix) -> Option<Figure> {
     };
     Some(Figure {
         id: format!("change-{}", file_name(axis)),
-        title: format!("{} beside {base}", things(axis)),
+        title: format!("{} compared with {base}", things(axis)),
         caption: format!(
             "Change of the median against {base}, in percent. A line is the 95 % interval; where it \
              crosses 0, no difference was shown."

@@ -51,7 +51,7 @@ pub(in crate::client) struct Shared {
 pub(in crate::client) struct Times {
     /// Longest time to connect.
     pub(in crate::client) connect: Duration,
-    /// Time after which the next address is tried, or TCP beside QUIC.
+    /// Time after which the next address is tried, or TCP in addition to QUIC.
     pub(in crate::client) delay: Duration,
     /// Time after which the body of a request with `expect: 100-continue` is sent in any case.
     pub(in crate::client) go_ahead: Duration,
@@ -134,8 +134,8 @@ impl Shared {
         ClientError::connect(origin.to_string(), quic, tcp, proxy)
     }
 
-    /// Connects in a task of its own, which continues even if nobody waits any more. A request that has left HTTP/3 goes
-    /// over TCP, whatever the records say.
+    /// Connects in its own task, which continues even if no request waits any longer. A request that has left HTTP/3
+    /// goes over TCP, regardless of the records.
     pub(in crate::client) fn connect(
         self: &Arc<Self>,
         origin: Origin,

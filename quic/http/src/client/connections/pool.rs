@@ -104,7 +104,7 @@ pub(in crate::client) struct Wanted {
 /// How a request gets a connection.
 pub(in crate::client) enum Choice {
     Http3(Arc<http3::Connection>, Exchange),
-    /// The connection, and an alternative to try beside it.
+    /// The connection, and an alternative to try in parallel.
     Http2(Http2, Exchange, Option<Origin>),
     Http1(Box<(Http1, Exchange, OwnedSemaphorePermit)>, Option<Origin>),
     /// All HTTP/1.1 connections are in use: get a permit, and choose again with it.
@@ -361,14 +361,14 @@ impl Pool {
         state.servers.get_mut(origin)?.upgrade(place)
     }
 
-    /// Notes that no QUIC connection is being tried any more.
+    /// Notes that no QUIC connection is being tried any longer.
     pub(in crate::client) fn on_quic_tried(&self, origin: &Origin) {
         if let Some(server) = self.lock().servers.get_mut(origin) {
             server.tries_quic = false;
         }
     }
 
-    /// Learns alternatives from a response that came from this address.
+    /// Learns alternatives from a response from this address.
     pub(in crate::client) fn learn(
         &self,
         origin: &Origin,

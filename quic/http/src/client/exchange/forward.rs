@@ -41,7 +41,7 @@ const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 /// `proxy-connection`, `te`, `transfer-encoding` and `upgrade` (RFC 9110 §7.6.1), and `alt-svc` of the upstream, which
 /// would lead clients around the proxy. Bodies and trailers are streamed. `max-forwards` is counted down (§7.6.2).
 ///
-/// A WebSocket is opened at the upstream with HTTP/1.1, on a connection of its own, whether the client asks by
+/// A WebSocket is opened at the upstream with HTTP/1.1, on a separate connection, whether the client asks by
 /// `upgrade` or by extended CONNECT (RFC 8441, RFC 9220), for which the server needs
 /// [`ServerBuilder::extended_connect`](crate::ServerBuilder::extended_connect). Then bytes are passed on until both ends
 /// have finished, or one of them fails.
@@ -134,7 +134,7 @@ impl<B> Forward<B> {
     /// There is no response, or the upstream agreed to another protocol than the client asked for.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the request. An open WebSocket continues in a task of its own.
+    /// Dropping the future cancels the request. An open WebSocket continues in its own task.
     pub async fn send(self, client: &Client) -> Result<Response<Body>, ClientError>
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,

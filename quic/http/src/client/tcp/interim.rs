@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// One is not forgotten over others that begin and end, and nothing else is remembered.
+    /// An entry stays while others begin and end; nothing else is kept.
     #[test]
     fn streams_are_remembered_while_they_are_open() {
         let mut late = Late::default();

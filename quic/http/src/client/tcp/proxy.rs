@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Reason why there is no such [`Proxy`].
+/// Reason why a [`Proxy`] could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidProxy {

@@ -231,10 +231,10 @@ impl ServerBuilder {
     }
 
     /// Creates the server on the sockets of a service manager such as systemd, with as many workers as it passed UDP
-    /// sockets for each address. Take the sockets that are for something else by their names before.
+    /// sockets for each address. First take the sockets for other purposes, by their names.
     ///
     /// # Errors
-    /// As for [`bind_sockets`](Self::bind_sockets); and if sockets are left that no server uses.
+    /// The errors of [`bind_sockets`](Self::bind_sockets), and an error if a socket is left over that no server uses.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.

@@ -51,7 +51,7 @@ const PART: u64 = 4 << 10;
 /// Bytes of an HTTP/3 connection: its task, and its state.
 const HTTP3: u64 = 3 << 10;
 
-/// Bytes of the records beside a dynamic table: of fields that came, and of sections that are not acknowledged.
+/// Bytes of the records in addition to a dynamic table: of received fields, and of sections that are not acknowledged.
 const TABLE_RECORDS: u64 = 13 << 9;
 
 /// Bytes of an HTTP/3 request, without its fields: its task, and both halves of its stream.

@@ -24,9 +24,9 @@ pub(crate) const LATE: u64 = 128;
 /// The requests of a connection, and what it was told.
 pub(crate) struct Standing {
     told: Told,
-    /// Requests that came.
+    /// Requests that arrived.
     requests: AtomicU64,
-    /// Requests that came after the end.
+    /// Requests that arrived after the end.
     late: AtomicU64,
     cancels: Cancels,
     seen: Mutex<Seen>,
@@ -65,12 +65,12 @@ impl Standing {
         }
     }
 
-    /// Returns the number of requests that came.
+    /// Returns the number of requests that arrived.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Decides about a request that came. One task calls this.
+    /// Decides about a request that arrived. One task calls this.
     pub(crate) fn admit(&self, limits: &Limits, watch: &Watch) -> Admission {
         // Nobody else writes it.
         let number = self.requests() + 1;

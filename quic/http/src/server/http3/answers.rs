@@ -26,7 +26,7 @@ const SLOWEST: u32 = 1 << 20;
 /// Number of answers that may be sent together.
 const TOGETHER: u32 = 12;
 
-/// Answers the requests of a connection, each on a task of its own unless it is ready at once: most requests need not
+/// Answers the requests of a connection, each on its own task unless it is ready at once: most requests need not
 /// wait, and a task costs more than they do.
 pub(super) struct Answers<T> {
     make: Make<T>,

@@ -96,7 +96,7 @@ pub(super) struct Handshake {
     account: Arc<Account>,
 }
 
-/// Reason why nobody waits for a response any more.
+/// Reason why a response is no longer needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Gone {
     /// The client stopped the stream.
@@ -268,7 +268,7 @@ impl Quic {
         self.early.as_deref()
     }
 
-    /// Waits for a part of a response from the service, unless nobody needs it any more. If the part is ready at
+    /// Waits for a part of a response from the service, unless it is no longer needed. If the part is ready at
     /// once, the connection is not asked.
     pub(super) async fn unless_gone<T>(
         &self,
@@ -283,7 +283,7 @@ impl Quic {
         }
     }
 
-    /// Waits until nobody needs a response any more.
+    /// Waits until a response is no longer needed.
     async fn gone(&self, established: Option<&Established>, stream: hybriq::StreamId) -> Gone {
         let stopped = match (established, &self.early) {
             (Some(established), _) => established.connection.stream_stopped(stream).await,

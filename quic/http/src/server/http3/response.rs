@@ -62,7 +62,7 @@ pub(super) struct Destination<'a> {
     pub(super) quic: &'a Quic,
     /// The established connection, if the handshake was complete when the request arrived.
     pub(super) established: Option<&'a Established>,
-    /// Of a request with a body, or a route with a time of its own.
+    /// Of a request with a body, or a route with its own time.
     pub(super) patience: Option<&'a Arc<Patience>>,
 }
 
@@ -173,7 +173,7 @@ fn begin<D: Buf>(
     })
 }
 
-/// Sends the body of a response, and its trailers. A silent body is dropped once nobody needs it any more.
+/// Sends the body of a response, and its trailers. A silent body is dropped once it is no longer needed.
 async fn send_body<B>(
     to: Destination<'_>,
     send: &mut Send,

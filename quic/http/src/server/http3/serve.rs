@@ -63,7 +63,7 @@ fn turn_away(incoming: Incoming) {
     }
 }
 
-/// Performs the handshake, and serves the connection beside its worker.
+/// Performs the handshake, and serves the connection next to its worker.
 async fn start<A: App>(
     shared: Arc<Shared>,
     incoming: Incoming,

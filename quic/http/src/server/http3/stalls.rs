@@ -59,7 +59,7 @@ impl Stalls {
 /// Stream of an ordinary request that was answered.
 pub(super) struct Answered {
     pub(super) stream: StreamId,
-    /// Of a request with a body, or a route with a time of its own.
+    /// Of a request with a body, or a route with its own time.
     pub(super) patience: Option<Arc<Patience>>,
     /// True once nothing more of the response will be sent. It may still wait for the client.
     pub(super) is_over: bool,

@@ -103,7 +103,7 @@ pub(super) struct Answering {
 enum Stage {
     /// The service has not answered. If the request ends here, the client has cancelled it.
     Asked,
-    /// The response has a body that nobody has asked for yet.
+    /// The response has a body that has not been polled yet.
     Answered,
     /// The response has begun, or there will be none.
     Over,
@@ -231,8 +231,8 @@ impl Activity {
         Working(self.clone())
     }
 
-    /// Runs the task of a tunnel. If the client accepts nothing of what the service left, it is told to reconnect: a
-    /// part may be stuck below the stream.
+    /// Runs the task of a tunnel. If the client accepts nothing of the rest that the service left, it is told to
+    /// reconnect: a part may be stuck below the stream.
     pub(super) async fn send_rest(self: &Arc<Self>, rest: Rest, task: impl Future) {
         let tunnel = self.on_tunnel();
         let outcome = rest.send(task, self.limits.stall_time).await;
@@ -243,7 +243,7 @@ impl Activity {
         }
     }
 
-    /// Returns once no request is in progress any more, after a pause that begins now.
+    /// Returns once no request is in progress any longer, after a pause that begins now.
     pub(super) async fn drained(&self, pause: Duration) {
         tokio::time::sleep(pause).await;
         self.standing.tell(Order::Finish, self.standing.cause());

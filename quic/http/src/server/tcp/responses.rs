@@ -36,7 +36,7 @@ pub(super) struct Response {
     task: AtomicWaker,
     task_state: AtomicTaskState,
     seen: Mutex<Option<Seen>>,
-    /// Of a request with a body, or a route with a time of its own.
+    /// Of a request with a body, or a route with its own time.
     patience: Option<Arc<Patience>>,
 }
 

@@ -238,7 +238,7 @@ async fn serve<A: App>(
     }
 }
 
-/// Returns the patience of a request: over HTTP/1.1 that of its connection, and over HTTP/2 one of its own if it has a
+/// Returns the patience of a request: over HTTP/1.1 that of its connection, and over HTTP/2 its own if it has a
 /// body.
 fn patience(
     request: &Request<hyper::body::Incoming>,

@@ -1,4 +1,4 @@
-//! What a connection holds for messages that are under way.
+//! What a connection holds for messages in progress.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! What makes a connection go on: its critical streams, and the other streams that the peer opens.
+//! What drives a connection: its critical streams, and the other streams that the peer opens.
 
 use std::{
     convert::Infallible,

@@ -48,7 +48,7 @@ pub(crate) struct Link {
     pub(super) leaving: Notify,
 }
 
-/// Takes the streams of the peer that belong to a session, behind the id of that, with the data that came with it.
+/// Takes the streams of the peer that belong to a session, behind the id of that, with the data that arrived with it.
 pub(crate) trait TakesStreams: fmt::Debug + Send + Sync {
     /// Takes a bidirectional stream.
     fn on_bidi(&self, session: StreamId, send: SendStream, recv: RecvStream, data: Bytes);
@@ -69,7 +69,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2), with reserved values.
+    /// Makes a setup for field sections of at most this many bytes (RFC 9114 §4.2.2), with reserved values.
     pub(crate) fn new(max_field_section: u64) -> Self {
         let mut settings = Settings::new();
         settings.max_field_section_size = Some(max_field_section);
@@ -120,15 +120,15 @@ pub(crate) struct Core {
     /// Messages that wait for entries of the dynamic table.
     pub(super) blocked: Vec<(StreamId, Waker)>,
     pub(super) priorities: Priorities,
-    /// Why nothing of the connection is read any more.
+    /// Reason why nothing of the connection is read any longer.
     pub(super) over: Option<StreamError>,
     /// True if the driver sends what waits after a while, unless a message takes it along before.
     pub(super) is_later: bool,
 }
 
 impl Link {
-    /// Begins HTTP/3 on a connection, once the peer allows the streams that it needs. [`drive`](Self::drive) makes it
-    /// go on.
+    /// Begins HTTP/3 on a connection, once the peer allows the streams that it needs. [`drive`](Self::drive) then
+    /// drives it.
     ///
     /// # Errors
     /// The connection is over.
@@ -211,7 +211,7 @@ impl Link {
         self.counts.census(census);
     }
 
-    /// Returns the bytes of memory that the messages under way and the tables of QPACK hold.
+    /// Returns the bytes of memory that the messages in progress and the tables of QPACK hold.
     pub(crate) fn held(&self) -> usize {
         self.counts.held() + self.core().http3.memory()
     }
@@ -236,7 +236,7 @@ impl Link {
         priority
     }
 
-    /// Returns the priority of a PRIORITY_UPDATE that came since the request was read, if it is remembered.
+    /// Returns the priority of a PRIORITY_UPDATE that arrived since the request was read, if it is remembered.
     pub(crate) fn updated_priority(&self, stream: StreamId) -> Option<Priority> {
         self.core().priorities.updated(stream)
     }

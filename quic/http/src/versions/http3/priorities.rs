@@ -37,7 +37,7 @@ impl Priorities {
         newest.set(stream, priority);
     }
 
-    /// Forgets the priority that came after a request was read, and returns it.
+    /// Forgets the priority that arrived after a request was read, and returns it.
     pub(super) fn updated(&mut self, stream: StreamId) -> Option<Priority> {
         self.late.take(stream)
     }

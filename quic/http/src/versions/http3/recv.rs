@@ -122,7 +122,7 @@ impl<H: Head> Recv<H> {
         }
     }
 
-    /// Takes what comes next of what arrived.
+    /// Takes the next part of the received data.
     fn take(&mut self, cx: &Context<'_>) -> Result<Received<H>, StreamError> {
         let mut core = self.link.core();
         let received = self.receiver.poll(&mut core.http3);

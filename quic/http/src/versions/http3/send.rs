@@ -14,7 +14,7 @@ use hybriq_h3::{Code, Receiver, put_data_head, qpack::FieldRef};
 
 use super::{Link, Recv, StreamError};
 
-/// Content of so many bytes is sent in one piece with what comes before.
+/// Number of bytes of content that are sent in one piece with the frames before it.
 const SHORT: usize = 256;
 
 thread_local! {

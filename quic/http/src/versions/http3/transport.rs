@@ -41,7 +41,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Returns true if the connection is over, or never came to be.
+    /// Returns true if the connection is over, or was never established.
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Closed | Self::EarlyDataRefused => true,

@@ -154,7 +154,7 @@ impl Account {
         self.credit.notify_waiters();
     }
 
-    /// Lets everybody go on: the transport tells them that the session is over.
+    /// Wakes all waiting tasks: the transport tells them that the session is over.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
         self.share();
@@ -176,7 +176,7 @@ impl Account {
         }
     }
 
-    /// Counts a stream of this end, with so many bytes before its data; `None` without flow control.
+    /// Counts a stream of this end, with this many bytes before its data; `None` without flow control.
     pub(in crate::webtransport) fn count(
         self: &Arc<Self>,
         connection: &Connection,
@@ -187,7 +187,7 @@ impl Account {
         Some(counter)
     }
 
-    /// Counts a stream of the peer, of which so many bytes of data were read; `None` without flow control.
+    /// Counts a stream of the peer, of which this many bytes of data were read; `None` without flow control.
     pub(super) fn count_of_peer(
         self: &Arc<Self>,
         connection: &Connection,

@@ -101,7 +101,7 @@ struct State {
     bidi: VecDeque<Taken>,
     uni: VecDeque<Taken>,
     datagrams: Inbox<()>,
-    /// Sending ends that are open or whose data is under way.
+    /// Sending ends that are open or whose data is in flight.
     sending: BTreeMap<u64, Sending>,
     /// Number of them from which on those that the peer has are removed.
     most_sending: usize,
@@ -301,7 +301,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that the application is through with a sending end. Its data, or its reset, may be under way until
+    /// Notes that the application is through with a sending end. Its data, or its reset, may be in flight until
     /// the session ends.
     pub(super) fn leave_send(&self, id: StreamId) {
         if let Some(sending) = self.lock().sending.get_mut(&id.0) {

@@ -26,7 +26,7 @@ use crate::webtransport::{
 /// Dropping it before its end was read stops the stream with code 0.
 pub struct RecvStream {
     stream: hybriq::RecvStream,
-    /// Data that came with the header.
+    /// Data that arrived with the header.
     head: Bytes,
     counter: Option<Arc<Counter>>,
     shared: Arc<Shared>,
@@ -58,8 +58,8 @@ impl RecvStream {
         self.stream.id()
     }
 
-    /// Returns true once a read has taken the end of the stream. A read that returns the last data takes the end with
-    /// it, if that has arrived.
+    /// Returns true once a read has reached the end of the stream. A read that returns the last data also reaches the
+    /// end, if that has arrived.
     pub fn is_finished(&self) -> bool {
         self.head.is_empty() && self.stream.is_finished()
     }
@@ -153,7 +153,7 @@ impl RecvStream {
         }
     }
 
-    /// Takes data that came with the header.
+    /// Takes data that arrived with the header.
     fn take_head(&mut self, most: usize) -> Bytes {
         let head = self.head.split_to(most.min(self.head.len()));
         if let Some(counter) = self.counter.as_ref().filter(|_| !head.is_empty()) {

@@ -153,7 +153,7 @@ impl SendStream {
         self.try_finish()
     }
 
-    /// Writes up to so many bytes, as far as the peer of the session allows.
+    /// Writes up to `len` bytes, as far as the peer of the session allows.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -123,7 +123,7 @@ impl DatagramOptions {
         self
     }
 
-    /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default 3.
+    /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default: 3.
     ///
     /// If the queue is full, the oldest of the least urgent makes room. A datagram that is less urgent than all
     /// waiting ones is refused then.

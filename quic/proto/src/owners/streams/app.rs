@@ -159,8 +159,8 @@ impl Streams {
         }
     }
 
-    /// Returns what became of the data of a sending part; `None` if it was reset, has arrived as a whole, or never
-    /// existed.
+    /// Returns how far the data of a sending half was delivered; `None` if it was reset, has arrived as a whole, or
+    /// never existed.
     pub fn delivery(&self, id: StreamId) -> Option<Delivery> {
         self.sends.get(id)?.delivery()
     }

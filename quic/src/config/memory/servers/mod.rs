@@ -23,7 +23,7 @@ const BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of the longest name. A DNS name has at most 253 bytes (RFC 1035 §2.3.4).
 const NAME_LEN: usize = 255;
 
-/// Bytes of a server beside its name and its record.
+/// Bytes of a server in addition to its name and its record.
 const FRAMING: usize = 6;
 
 /// First bytes of a file.
@@ -71,7 +71,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 ///     Err(error) => return Err(error.into()),
 /// };
 /// let config = ClientConfig::new().server_memory(memory.clone());
-/// // Before the end, and now and then: written beside the file, then put in its place.
+/// // Before the end, and from time to time: written to a new file, which then replaces the old one.
 /// fs::write("servers.new", memory.to_bytes())?;
 /// fs::rename("servers.new", "servers")?;
 /// # Ok(())
@@ -79,9 +79,9 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// ```
 ///
 /// # Security
-/// The bytes say which servers were visited, resume TLS sessions, and make the client known to servers
-/// again. Anyone who can change them can disable the alarm. Let nobody else read or write them, and let one process
-/// at a time use them: a token or a session that is used twice links the connections.
+/// The bytes say which servers were visited, resume TLS sessions, and let servers recognise the client. Anyone who can
+/// change them can disable the alarm. Let nobody else read or write them, and let one process at a time use them: a
+/// token or a session that is used twice links the connections.
 #[derive(Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<Memory>>);
 

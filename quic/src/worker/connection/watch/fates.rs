@@ -14,7 +14,7 @@ use crate::sync::{
     waiters::{lock, set_waker},
 };
 
-/// Datagrams by their tags. Takes no memory beyond a pointer while nobody waits.
+/// Datagrams by their tags. Takes no memory beyond a pointer while no future waits.
 #[derive(Default)]
 pub(crate) struct Fates(Option<Box<Table>>);
 

@@ -18,7 +18,7 @@ pub(super) use self::rules::{Reach, allows_port, is_host};
 use self::{parse::Advice, rules::allow, stored::Stored};
 use crate::client::origin::Origin;
 
-/// Longest time for which an alternative is valid, whatever the server says.
+/// Longest time for which an alternative is valid, regardless of what the server says.
 const LONGEST_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Time for which a failed alternative is not used: the first time, and at most. It doubles with each failure.

@@ -12,7 +12,7 @@ const OTHER_SERVICES: [u16; 6] = [1900, 3702, 5060, 5353, 5683, 11211];
 ///
 /// An offer asks the client to send datagrams to a place that the server chooses. With either setting, an offer
 /// counts only if
-/// - it came over https in a response of the server itself, whose certificate was verified;
+/// - it arrived over https in a response of the server itself, whose certificate was verified;
 /// - its port is the server's own; or 443, if the server's port is below 1024; or at least 1024, unless another UDP
 ///   service is known to use it;
 /// - its host is a DNS name or an IP address;

@@ -75,7 +75,7 @@ pub enum InvalidHttpsRecord {
     /// Its target is not the name of a host, or is compressed.
     #[error("the target of the HTTPS record is no host name in wire format; correct the zone")]
     Target,
-    /// Its keys are not in strictly increasing order; this one is not.
+    /// The keys are not in strictly increasing order: this key is not above the one before.
     #[error("key {0} of the HTTPS record is out of order; write the keys in increasing order")]
     Order(u16),
     /// The value of a key does not have the format of the key.

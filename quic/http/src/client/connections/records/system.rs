@@ -15,7 +15,7 @@ use hickory_resolver::{
 use super::{HttpsRecord, HttpsResolver};
 
 /// Looks up HTTPS records with the name servers of the system, over UDP, and over TCP if an answer is truncated. Remembers
-/// answers for as long as they say. Needs the feature `https-records`.
+/// answers for their time to live. Needs the feature `https-records`.
 ///
 /// # Examples
 /// ```no_run

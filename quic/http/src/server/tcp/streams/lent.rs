@@ -18,7 +18,7 @@ pub(in crate::server::tcp) struct Lender<S>(Arc<Loan<S>>);
 
 /// A stream whose other end may be gone.
 pub(in crate::server::tcp) trait Line: Send + Sync {
-    /// Returns true if the other end has closed it, even after data that nobody has read.
+    /// Returns true if the other end has closed it, even after unread data.
     fn is_gone(&self) -> bool;
 }
 
@@ -29,7 +29,7 @@ pub(in crate::server::tcp) trait Buffered:
     /// Returns true if data that was written waits for room in the socket.
     fn has_unsent(&self) -> bool;
 
-    /// Returns true if the other end has closed the stream, even after data that nobody has read.
+    /// Returns true if the other end has closed the stream, even after unread data.
     fn is_gone(&self) -> bool;
 }
 

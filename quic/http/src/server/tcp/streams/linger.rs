@@ -29,7 +29,7 @@ use crate::{
 /// Longest time to wait for the client's end.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A connection that is read to the client's end after this end was sent. The system answers data that nobody reads
+/// A connection that is read to the client's end after this end was sent. The system answers unread data
 /// with a reset, and then the client loses what it has not read yet (RFC 9112 §9.6).
 pub(in crate::server::tcp) struct Lingering {
     /// Taken when this is dropped.

@@ -1,6 +1,11 @@
 //! No waiting task is forgotten.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use hybriq_proto::{
@@ -313,6 +318,8 @@ fn an_expired_stream_wakes_its_writer() {
         for wait in waits {
             assert_eq!(wait.await.unwrap(), Err(WriteError::Expired));
         }
+        let room = |cx: &mut Context<'_>| client.poll_stream_room(send.id(), 1, cx);
+        assert_eq!(poll_fn(room).await, Err(WriteError::Expired));
         assert_eq!(send.acknowledged().await, Err(WriteError::Expired));
         drop(send);
         client.close(0, b"");

@@ -39,8 +39,9 @@ const ANSWER: u64 = 640;
 /// [`streams`](Self::streams), and also a whole connection. Only [`connection`](Self::connection)
 /// is not reached on its own.
 ///
-/// Not included: what the application holds, the TLS library's state (during handshakes, and
-/// tickets remembered in memory, 16 MiB at most), socket buffers, and the allocator's overhead.
+/// Not included: what the application holds, the fates of datagrams that it awaits (4,096 at once for each connection),
+/// the TLS library's state (during handshakes, and tickets remembered in memory, 16 MiB at most), socket buffers, and
+/// the allocator's overhead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorstCaseMemory {

@@ -32,7 +32,7 @@ pub(crate) fn poll_room(
             handle.on_polled(Poll::Pending)
         }
         Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
-        Err(_) => Poll::Ready(Err(WriteError::Closed)),
+        Err(_) => Poll::Ready(Err(refusal(&mut state, id))),
     }
 }
 

@@ -257,6 +257,7 @@ impl Connection {
         self.handshake.release_memory();
         self.recovery.release_memory();
         self.streams.release_memory();
+        self.datagrams.release_memory();
         self.acks.settled.release_memory();
         self.events.shrink_to_fit();
         None

@@ -54,6 +54,7 @@ impl Connection {
         let mut outcome = std::mem::take(&mut self.acks.settled);
         self.recovery.on_retry(now, &mut outcome);
         self.deliver(Space::Initial, &mut outcome);
+        self.streams.on_retry();
         self.acks.settled = outcome;
         true
     }

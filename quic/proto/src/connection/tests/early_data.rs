@@ -201,7 +201,7 @@ fn what_was_refused_never_was_but_its_packet_numbers() {
 #[test]
 fn a_retry_repeats_early_data_under_new_numbers() {
     let mut pair = again();
-    ask(&mut pair, 3000);
+    let id = ask(&mut pair, 3000);
     let before = pair.client.transmit(pair.now).len();
     let used = pair.client.connection().recovery.next_number(Space::Data);
     let mut datagram = retry(&mut pair, Cid::from(*b"retry id"));
@@ -212,6 +212,8 @@ fn a_retry_repeats_early_data_under_new_numbers() {
     let first = client.recovery.outstanding(Space::Data).count() as u64;
     let next = client.recovery.next_number(Space::Data);
     assert!(next >= used.saturating_add(first), "{used} {first} {next}");
+    let delivery = client.streams().delivery(id).unwrap();
+    assert_eq!((delivery.sent, delivery.lost), (3000, 0));
     assert_eq!(client.early_data(), EarlyDataStatus::Offered);
 }
 

@@ -284,7 +284,7 @@ impl Owners<'_> {
             control,
         } = carried;
         if streams == Repeat::Streams {
-            self.streams.on_lost(sent);
+            self.streams.repeat(sent);
         }
         if let Some(control) = control {
             self.tell(Fate::Lost, control);

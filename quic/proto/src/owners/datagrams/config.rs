@@ -125,8 +125,8 @@ impl DatagramOptions {
 
     /// Sets the urgency among the waiting datagrams: 0 is sent first, 7 last; more than 7 counts as 7. Default: 3.
     ///
-    /// If the queue is full, the oldest of the least urgent makes room. A datagram that is less urgent than all
-    /// waiting ones is refused then.
+    /// If the queue is full, the oldest of the least urgent makes room. A datagram that would not fit beside those that
+    /// are more urgent is refused then, and nothing is dropped for it.
     pub const fn urgency(mut self, urgency: u8) -> Self {
         self.urgency = if urgency > 7 { 7 } else { urgency };
         self

@@ -171,12 +171,18 @@ impl Datagrams {
             return Err(SendError::Full);
         }
         let (cost, bound) = (cost(data.len(), &options), self.config.send_queue);
-        while !self.outbox.takes(cost, bound) {
-            let least = match self.config.when_full {
-                WhenFull::Refuse => None,
-                WhenFull::DropOldest => self.outbox.take_least(options.urgency),
+        if !self.outbox.takes(cost, bound) {
+            let has_room = match self.config.when_full {
+                WhenFull::Refuse => false,
+                WhenFull::DropOldest => self.outbox.can_take(cost, bound, options.urgency),
             };
-            self.on_dropped(&least.ok_or(SendError::Full)?);
+            if !has_room {
+                return Err(SendError::Full);
+            }
+            while !self.outbox.takes(cost, bound) {
+                let least = self.outbox.take_least();
+                self.on_dropped(&least.ok_or(SendError::Full)?);
+            }
         }
         self.fates.on_queued(options.tag);
         self.outbox.push(data, options);
@@ -286,15 +292,20 @@ impl Datagrams {
 
     /// Drops datagrams whose deadline has come.
     pub fn drop_expired(&mut self, now: Instant) {
-        let mut any = false;
-        while let Some(Taken { options, .. }) = self.outbox.take_expired(now) {
+        let expired = self.outbox.take_expired(now);
+        for Taken { options, .. } in &expired {
             self.stats.expired += 1;
             self.fates.on_unsent(options.tag, Fate::Expired);
-            any = true;
         }
-        if any {
+        if !expired.is_empty() {
             self.note_room();
         }
+    }
+
+    /// Releases memory that is not used now.
+    pub(crate) fn release_memory(&mut self) {
+        self.outbox.release_memory();
+        self.inbox.release_memory();
     }
 
     /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.

@@ -24,8 +24,8 @@ struct Marked {
     taken: u64,
     /// No deadline is earlier. `None` if there are none.
     earliest: Option<Instant>,
-    /// Number of datagrams with another urgency than the default.
-    ranked: usize,
+    /// Number of datagrams of each urgency apart from the default.
+    counts: [usize; 8],
 }
 
 /// Options of a waiting datagram.
@@ -82,44 +82,50 @@ impl Queue {
         self.is_empty() || self.held.saturating_add(cost) <= bound
     }
 
-    /// Takes out the datagram to drop first, to make room for another: the oldest of the least urgent. `None` if all
-    /// are more urgent than the other one.
-    pub(super) fn take_least(&mut self, urgency: u8) -> Option<Taken> {
-        let marked = self.marked.as_ref().filter(|marked| marked.ranked > 0);
-        if marked.is_none() {
-            return if urgency > DatagramOptions::URGENCY {
-                None
-            } else {
-                self.pop()
-            };
+    /// Returns true if another datagram that counts for this much can stay within `bound`, once all have made room for
+    /// it that are not more urgent.
+    pub(super) fn can_take(&self, cost: usize, bound: usize, urgency: u8) -> bool {
+        let kept = self.place(urgency.checked_sub(1));
+        let mut excess = self.held.saturating_add(cost).saturating_sub(bound);
+        for (at, data) in self.datagrams.iter().enumerate().skip(kept) {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(self::cost(data.len(), &self.options(at)));
         }
-        let last = self.urgency(self.datagrams.len().checked_sub(1)?);
-        if last < urgency {
-            return None;
-        }
+        kept == 0 || excess == 0
+    }
+
+    /// Takes out the datagram to drop first, to make room for another: the oldest of the least urgent.
+    pub(super) fn take_least(&mut self) -> Option<Taken> {
+        let last = self.options(self.datagrams.len().checked_sub(1)?).urgency;
         self.remove(self.place(last.checked_sub(1)))
     }
 
     /// Returns the position behind all datagrams that are as urgent as this, or more; the front for `None`.
     fn place(&self, urgency: Option<u8>) -> usize {
-        let before = |&at: &usize| urgency.is_some_and(|urgency| self.urgency(at) <= urgency);
-        (0..self.datagrams.len()).take_while(before).count()
+        let Some(urgency) = urgency else { return 0 };
+        let counts = self.marked.as_ref().map_or([0; 8], |marked| marked.counts);
+        let more = counts.iter().take(usize::from(urgency) + 1).sum();
+        if urgency < DatagramOptions::URGENCY {
+            return more;
+        }
+        let ranked: usize = counts.iter().sum();
+        self.datagrams.len() - ranked + more
     }
 
-    fn urgency(&self, at: usize) -> u8 {
+    fn options(&self, at: usize) -> DatagramOptions {
         let options = self.marked.as_ref().and_then(|marked| marked.at(at));
-        options.map_or(DatagramOptions::URGENCY, |options| options.urgency)
+        options.copied().unwrap_or_default()
     }
 
     /// Adds a datagram behind those that are as urgent, or more.
     pub(super) fn push(&mut self, data: Bytes, options: DatagramOptions) {
         self.held = self.held.saturating_add(cost(data.len(), &options));
-        let ranked = self.marked.as_ref().is_some_and(|marked| marked.ranked > 0);
-        let is_ranked = options.urgency != DatagramOptions::URGENCY;
-        let at = if ranked || is_ranked {
-            self.place(Some(options.urgency))
-        } else {
+        let at = if self.marked.is_none() && options.is_plain() {
             self.datagrams.len()
+        } else {
+            self.place(Some(options.urgency))
         };
         if let Some(marked) = &mut self.marked {
             marked.shift(at);
@@ -138,24 +144,52 @@ impl Queue {
         let data = self.datagrams.remove(at)?;
         let options = self.marked.as_mut().map(|marked| marked.remove(at));
         let options = options.unwrap_or_default();
+        self.marked.take_if(|marked| marked.marks.is_empty());
         self.held = self.held.saturating_sub(cost(data.len(), &options));
         Some(Taken { data, options })
     }
 
-    /// Takes out a datagram whose deadline has come.
-    pub(super) fn take_expired(&mut self, now: Instant) -> Option<Taken> {
-        let marked = self
-            .marked
-            .as_mut()
-            .filter(|marked| marked.earliest.is_some_and(|at| at <= now))?;
-        let is_due = |mark: &&Mark| mark.options.expires.is_some_and(|at| at <= now);
-        let due = marked.marks.iter().find(is_due).map(|mark| mark.number);
-        let Some(number) = due else {
+    /// Takes out the datagrams whose deadline has come, in the order of the queue. Its cost is linear in the length of
+    /// the queue, however many there are.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Taken> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !is_due(self.earliest()) {
+            return Vec::new();
+        }
+        if let Some(marked) = &mut self.marked {
             marked.measure();
-            return None;
-        };
-        let at = number - marked.taken;
-        self.remove(usize::try_from(at).ok()?)
+        }
+        if !is_due(self.earliest()) {
+            return Vec::new();
+        }
+        let mut expired = Vec::new();
+        let before = std::mem::take(self);
+        let marked = before.marked.map(|marked| *marked).unwrap_or_default();
+        let mut marks = marked.marks.into_iter().peekable();
+        for (number, data) in (marked.taken..).zip(before.datagrams) {
+            let mark = marks.next_if(|mark| mark.number == number);
+            let options = mark.map_or_else(DatagramOptions::default, |mark| mark.options);
+            if is_due(options.expires) {
+                expired.push(Taken { data, options });
+            } else {
+                self.push(data, options);
+            }
+        }
+        expired
+    }
+
+    /// Returns true if the queue has no memory apart from its own size.
+    #[cfg(test)]
+    pub(super) fn is_bare(&self) -> bool {
+        self.marked.is_none() && self.datagrams.capacity() == 0
+    }
+
+    /// Releases memory that is not used now.
+    pub(super) fn release_memory(&mut self) {
+        self.datagrams.shrink_to_fit();
+        if let Some(marked) = &mut self.marked {
+            marked.marks.shrink_to_fit();
+        }
     }
 
     /// Takes the first datagram if it has more than `most` bytes.
@@ -190,7 +224,9 @@ impl Marked {
         let number = self.number(at);
         let index = self.marks.partition_point(|mark| mark.number < number);
         self.marks.insert(index, Mark { number, options });
-        self.ranked += usize::from(options.urgency != DatagramOptions::URGENCY);
+        if let Some(count) = self.count_mut(options.urgency) {
+            *count += 1;
+        }
         self.earliest = [self.earliest, options.expires].into_iter().flatten().min();
     }
 
@@ -204,7 +240,9 @@ impl Marked {
             .is_some_and(|mark| mark.number == number);
         let removed = if own { self.marks.remove(index) } else { None };
         let options = removed.map_or_else(DatagramOptions::default, |mark| mark.options);
-        self.ranked -= usize::from(options.urgency != DatagramOptions::URGENCY);
+        if let Some(count) = self.count_mut(options.urgency) {
+            *count -= 1;
+        }
         if at == 0 {
             self.taken += 1;
         } else {
@@ -212,10 +250,15 @@ impl Marked {
                 mark.number -= 1;
             }
         }
-        if self.marks.is_empty() {
-            self.earliest = None;
-        }
         options
+    }
+
+    /// Returns the number of datagrams of an urgency; `None` for the default.
+    fn count_mut(&mut self, urgency: u8) -> Option<&mut usize> {
+        let is_ranked = urgency != DatagramOptions::URGENCY;
+        self.counts
+            .get_mut(usize::from(urgency))
+            .filter(|_| is_ranked)
     }
 
     /// Looks for the earliest deadline.

@@ -406,6 +406,76 @@ fn as_many_fates_are_awaited_as_are_allowed() {
     assert_eq!(room, Ok(()));
 }
 
+/// Nothing is dropped for a datagram that gets no room anyway.
+#[test]
+fn what_is_refused_takes_no_place() {
+    let cost = 100 + limits::DATAGRAM_OVERHEAD + limits::DATAGRAM_OPTIONS;
+    let mut datagrams = ready(DatagramConfig::new().send_queue(2 * cost));
+    let send = |datagrams: &mut Datagrams, len, urgency: u8| {
+        let options = PLAIN.tag(urgency.into()).urgency(urgency);
+        datagrams.send(bytes(len, urgency), options, ROOM)
+    };
+    send(&mut datagrams, 100, 1).unwrap();
+    send(&mut datagrams, 100, 5).unwrap();
+    assert_eq!(send(&mut datagrams, 101, 3), Err(SendError::Full));
+    assert_eq!(send(&mut datagrams, 100, 6), Err(SendError::Full));
+    assert_eq!(fates(&mut datagrams), []);
+    assert_eq!(datagrams.stats().dropped_unsent, 0);
+    assert_eq!(send(&mut datagrams, 100, 3), Ok(()));
+    assert_eq!(send(&mut datagrams, 101, 1), Ok(()), "one always fits");
+    let dropped = [5, 3, 1].map(|tag| (tag, Fate::Dropped));
+    assert_eq!(fates(&mut datagrams), dropped);
+}
+
+/// All that expire at once cost one pass, and the others stay in order.
+#[test]
+fn many_deadlines_that_come_at_once_leave_the_rest_as_it_was() {
+    let (start, late) = (timing().now, std::time::Duration::from_millis(9));
+    let mut datagrams = ready(DatagramConfig::new().send_queue(usize::MAX));
+    let mut left = Vec::new();
+    for number in 0..4000_u64 {
+        let urgency = (number % 8) as u8;
+        let options = match number % 3 {
+            0 if urgency == 3 => PLAIN,
+            0 => PLAIN.urgency(urgency),
+            1 => PLAIN.urgency(urgency).expires(start + late),
+            _ => PLAIN.urgency(urgency).expires(start).tag(number),
+        };
+        let data = number.to_be_bytes();
+        datagrams.send(data.to_vec().into(), options, ROOM).unwrap();
+        if number % 3 != 2 {
+            left.push((urgency, data));
+        }
+    }
+    left.sort_by_key(|(urgency, _)| *urgency);
+    datagrams.drop_expired(start);
+    assert_eq!(fates(&mut datagrams).len(), 4000 - left.len());
+    assert_eq!(datagrams.next_timeout(), Some(start + late));
+    let queued = std::iter::from_fn(|| datagrams.outbox.pop()).map(|taken| taken.data);
+    assert!(queued.eq(left.iter().map(|(_, data)| &data[..])));
+    assert_eq!((datagrams.held(), datagrams.next_timeout()), (0, None));
+}
+
+/// Options take memory only while datagrams have some.
+#[test]
+fn an_empty_queue_forgets_its_options() {
+    let mut datagrams = ready(DatagramConfig::new());
+    let send = |datagrams: &mut Datagrams, fill, options| {
+        datagrams.send(bytes(1, fill), options, ROOM).unwrap();
+    };
+    for fill in 0..3 {
+        send(&mut datagrams, fill, PLAIN.urgency(6));
+    }
+    packet(&mut datagrams, ROOM);
+    datagrams.release_memory();
+    assert!(datagrams.outbox.is_bare());
+    for (fill, urgency) in [(7, 3), (8, 3), (9, 0)] {
+        send(&mut datagrams, fill, PLAIN.urgency(urgency));
+    }
+    let (frames, _) = packet(&mut datagrams, ROOM);
+    assert_eq!(frames, [0x31, 1, 9, 0x31, 1, 7, 0x31, 1, 8]);
+}
+
 #[test]
 fn the_urgent_go_first_and_the_least_urgent_make_room() {
     let start = timing().now;

@@ -364,6 +364,7 @@ impl Streams {
         };
         self.schedule.leave(id, &mut send.places);
         self.schedule.reset(id, send);
+        self.deadlines.remove(id);
     }
 
     /// Handles a changed receiving part: queues a new limit, or removes it.

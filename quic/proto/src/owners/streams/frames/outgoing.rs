@@ -39,16 +39,24 @@ impl Owner for Streams {
         }
     }
 
-    /// Queues frames again if they still matter, credit with its newest value (RFC 9000 §13.3).
     fn on_lost(&mut self, sent: &Sent) {
         for &frame in sent.frames() {
-            self.on_frame_lost(frame);
+            self.count_lost(frame);
         }
+        self.repeat(sent);
     }
 }
 
 /// Packet filling.
 impl Streams {
+    /// Queues frames again if they still matter, credit with its newest value (RFC 9000 §13.3). Their packet need not be
+    /// lost: a probe repeats it (RFC 9002 §6.2.4).
+    pub(crate) fn repeat(&mut self, sent: &Sent) {
+        for &frame in sent.frames() {
+            self.repeat_frame(frame);
+        }
+    }
+
     /// Returns what the application is waiting for, on streams whose end it does not know yet.
     #[inline]
     pub fn awaited(&self) -> Awaited {

@@ -478,7 +478,6 @@ impl Send {
         if !self.state.is_sending() {
             return;
         }
-        self.lost += u64::from(len);
         self.buffer.on_lost(offset..offset + u64::from(len));
         if end == End::Fin && self.fin == Fin::Sent {
             self.fin = Fin::Pending;

@@ -155,7 +155,25 @@ impl Streams {
         self.on_send_changed(id);
     }
 
-    pub(in crate::owners::streams) fn on_frame_lost(&mut self, frame: SentFrame) {
+    /// Counts the data of a frame whose packet was declared lost.
+    pub(in crate::owners::streams) fn count_lost(&mut self, frame: SentFrame) {
+        if let SentFrame::Stream { id, len, .. } = frame {
+            if let Some(send) = self.sends.get_mut(id) {
+                send.lost += u64::from(len);
+            }
+        }
+    }
+
+    /// Takes back the losses that were counted. A server that sends a Retry packet drops 0-RTT packets, and nothing was
+    /// declared lost before it.
+    pub(crate) fn on_retry(&mut self) {
+        for (_, send) in self.sends.iter_mut() {
+            send.lost = 0;
+        }
+    }
+
+    /// Queues a frame again if it still matters.
+    pub(in crate::owners::streams) fn repeat_frame(&mut self, frame: SentFrame) {
         match frame {
             SentFrame::Stream {
                 id,

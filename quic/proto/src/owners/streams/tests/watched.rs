@@ -1,6 +1,8 @@
 //! Sending parts whose delivery the application follows, or limits in time.
 
-use super::{Direction, StreamEvent, deliver, events, exchange_all, packets, pair, send_all};
+use super::{
+    Direction, StreamEvent, deliver, events, exchange_all, packet, packets, pair, send_all,
+};
 use crate::{
     owners::streams::{ClosedStream, RecvEnd, WriteError},
     wire::frame::Owner as _,
@@ -38,6 +40,26 @@ fn the_delivery_of_a_stream_can_be_followed() {
     let end = [delivered(u64::MAX), StreamEvent::Acknowledged(id)];
     assert_eq!(events(&mut client), end);
     assert_eq!(client.delivery(id), None);
+}
+
+/// Only what is declared lost counts, each time.
+#[test]
+fn what_a_probe_repeats_is_not_lost() {
+    let (mut client, _) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.write(id, &[7; 500]).unwrap();
+    let lost = |client: &super::Streams| client.delivery(id).unwrap().lost;
+    let (_, sent) = packet(&mut client).unwrap();
+    client.repeat(&sent);
+    let (_, probe) = packet(&mut client).unwrap();
+    assert_eq!(client.totals().bytes_resent, 500);
+    assert_eq!(lost(&client), 0);
+    client.on_lost(&sent);
+    client.on_lost(&probe);
+    assert_eq!(lost(&client), 1000);
+    client.on_retry();
+    assert_eq!(lost(&client), 0);
+    assert!(client.has_pending(), "it is sent again all the same");
 }
 
 #[test]
@@ -98,4 +120,20 @@ fn a_stream_that_is_not_delivered_by_its_time_is_reset() {
     assert_eq!(server.recv_end(done), Some(RecvEnd::Complete));
     assert_eq!(server.recv_end(taken_back), Some(RecvEnd::Open));
     assert_eq!(client.expire_at(done, at(30), 9), Err(ClosedStream));
+}
+
+/// A stream that the peer stopped keeps its end until the application knows it.
+#[test]
+fn a_stream_that_was_stopped_does_not_expire() {
+    let (mut client, mut server) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.write(id, &[7; 10]).unwrap();
+    let at = std::time::Instant::now();
+    client.expire_at(id, Some(at), 9).unwrap();
+    send_all(&mut client, &mut server);
+    server.stop(id, 3).unwrap();
+    exchange_all(&mut client, &mut server);
+    assert_eq!((client.next_timeout(), client.deadlines.len()), (None, 0));
+    client.on_timeout(at);
+    assert_eq!(client.write(id, b"x"), Err(WriteError::Stopped(3)));
 }

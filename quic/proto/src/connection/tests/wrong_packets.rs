@@ -149,3 +149,23 @@ fn a_probe_leaves_though_the_window_is_full_and_counts() {
     let in_flight = pair.client.connection().stats().bytes_in_flight;
     assert!(in_flight > stats.bytes_in_flight);
 }
+
+/// Its data is sent again, but was not declared lost.
+#[test]
+fn what_a_probe_repeats_was_not_lost() {
+    let mut pair = pair();
+    pair.run();
+    let client = pair.client.connection();
+    let id = client.streams().open(Direction::Uni).unwrap();
+    client.streams().write(id, b"hello").unwrap();
+    let mut now = pair.now;
+    pair.client.transmit(now);
+    while pair.client.connection().stats().ptos == 0 {
+        now = pair.client.connection().next_timeout().unwrap();
+        pair.client.connection().on_timeout(now);
+    }
+    assert!(!pair.client.transmit(now).is_empty());
+    let streams = pair.client.connection().streams();
+    assert!(streams.totals().bytes_resent > 0);
+    assert_eq!(streams.delivery(id).unwrap().lost, 0);
+}

@@ -187,7 +187,8 @@ pub mod rustls {
         /// refused.
         ///
         /// # Errors
-        /// The configuration cannot be used with QUIC, or has no group of the policy.
+        /// The configuration cannot be used with QUIC, or has a group that the policy does not allow: rustls
+        /// would take it if a client lists it first.
         pub fn with_key_exchange(
             config: ServerConfig,
             policy: KeyExchange,

@@ -508,10 +508,20 @@ async fn what_cannot_be_used_is_refused_with_one_line() {
         identity.rustls_client(classical()),
         hybriq_tls::KeyExchange::RequirePostQuantum,
     );
+    let both = QuicServerConfig::with_key_exchange(
+        rustls::ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key())
+            .unwrap(),
+        hybriq_tls::KeyExchange::RequirePostQuantum,
+    );
     for (error, part) in [
         (unheard.err(), "which is not known here"),
         (no_quic.err(), "TLS13_AES_128_GCM_SHA256"),
         (classical.err(), "change the policy"),
+        (both.err(), "leave it out of kx_groups"),
     ] {
         let line = error.unwrap().to_string();
         assert!(line.contains(part) && !line.contains('\n'), "{line}");

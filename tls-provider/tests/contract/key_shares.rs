@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hybriq_tls::{Backend, ClientOptions, ConfigError, Group, KeyExchange, Provider};
+use hybriq_tls::{Backend, ClientOptions, Group, KeyExchange, Provider};
 
 use crate::support::{Pair, Slices, exactly, options, options_for, pairings};
 
@@ -78,7 +78,10 @@ fn a_library_that_makes_its_own_shares_says_so() {
     let (client, _) = options();
     let client = client.key_shares_ahead(1);
     let error = Backend::S2nTls.client(&client).err().expect("an error");
-    assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
+    assert!(
+        matches!(error, hybriq_tls::ConfigError::Unsupported { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("key_shares_ahead"), "{error}");
     let now = std::time::SystemTime::now();
     let errors = Backend::S2nTls.check_client(&client, now);

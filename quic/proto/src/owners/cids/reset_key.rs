@@ -3,6 +3,7 @@
 use std::fmt;
 
 use aws_lc_rs::{cmac, hmac};
+use zeroize::Zeroizing;
 
 use crate::{
     random::Random,
@@ -52,9 +53,9 @@ thread_local! {
 impl ResetKey {
     /// Generates a random key, as an endpoint does by default.
     pub fn generate(random: &mut dyn Random) -> Self {
-        let mut secret = [0; 32];
-        random.fill(&mut secret);
-        Self::from_secret(secret)
+        let mut secret = Zeroizing::new([0; 32]);
+        random.fill(&mut *secret);
+        Self::from_secret(*secret)
     }
 
     /// Creates a key from a secret that is used for nothing else.
@@ -63,9 +64,9 @@ impl ResetKey {
     }
 
     fn from_root(root: hmac::Key) -> Self {
-        let tokens = hmac::sign(&root, b"how the tokens of stateless resets are computed");
+        let tokens = derive(&root, b"how the tokens of stateless resets are computed");
         Self {
-            tokens: cmac::Key::new(cmac::AES_256, tokens.as_ref())
+            tokens: cmac::Key::new(cmac::AES_256, &*tokens)
                 .expect("SHA-256 has the length of a key of AES-256"),
             root,
         }
@@ -74,28 +75,32 @@ impl ResetKey {
     /// Derives a key for one worker from a secret that also serves another purpose.
     pub(crate) fn derived(secret: [u8; 16]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let secret = hmac::sign(&key, b"stateless reset");
-        Self::from_root(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
+        let secret = derive(&key, b"stateless reset");
+        Self::from_root(hmac::Key::new(hmac::HMAC_SHA256, &*secret))
     }
 
     /// Returns the reset token of an id.
     pub(crate) fn token(&self, cid: &Cid) -> ResetToken {
         #[cfg(test)]
         TOKENS.set(TOKENS.get() + 1);
-        let mut token = [0; 16];
-        cmac::sign_to_buffer(&self.tokens, cid.as_bytes(), &mut token)
+        ResetToken::new(self.tag(cid.as_bytes()))
+    }
+
+    fn tag(&self, input: &[u8]) -> [u8; 16] {
+        let mut tag = [0; 16];
+        cmac::sign_to_buffer(&self.tokens, input, &mut tag)
             .expect("AES-CMAC takes any input, and has 16 bytes");
-        ResetToken::new(token)
+        tag
     }
 }
 
 impl ResetKey {
-    /// Returns a value by which two processes can check that they have the same key. It reveals
-    /// nothing else.
+    /// Returns a value by which two processes can check that they have the same key, and compute the
+    /// same tokens from it. It reveals nothing else.
     #[doc(hidden)]
     pub fn fingerprint(&self) -> [u8; 16] {
-        let tag = hmac::sign(&self.root, b"by this two processes know the same key");
-        tag.as_ref().first_chunk().copied().unwrap_or_default()
+        // Longer than an id, so that no token is equal.
+        self.tag(b"by this two processes know the same key")
     }
 
     /// Returns a key derived from this one, for the mask of [`super::QuicLb`].
@@ -115,8 +120,32 @@ impl ResetKey {
     }
 }
 
+/// Computes HMAC of a text that says what the secret is for.
+fn derive(key: &hmac::Key, purpose: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut derived = Zeroizing::new([0; 32]);
+    hmac::sign_to_buffer(key, purpose, &mut *derived).expect("SHA-256 has 32 bytes");
+    derived
+}
+
 impl fmt::Debug for ResetKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResetKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ResetKey, cmac};
+
+    #[test]
+    fn keys_that_compute_other_tokens_have_other_fingerprints() {
+        let key = ResetKey::from_secret([7; 32]);
+        let same = ResetKey::from_secret([7; 32]);
+        assert_eq!(key.fingerprint(), same.fingerprint());
+        let other = ResetKey {
+            tokens: cmac::Key::new(cmac::AES_256, &[7; 32]).expect("a key"),
+            ..same
+        };
+        assert_ne!(key.fingerprint(), other.fingerprint());
     }
 }

@@ -5,14 +5,14 @@ use std::sync::{LazyLock, OnceLock};
 use ::rustls::Tls13CipherSuite;
 use ::rustls::crypto::hmac::Tag;
 use ::rustls::crypto::tls13::{Hkdf, HkdfExpander, OkmBlock, OutputLengthError};
-use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of the largest hash, SHA-384.
 const MAX_HASH: usize = 48;
 
-/// Bytes of the longest input of a block: a hash, an `HkdfLabel` (RFC 8446 §7.1), a number.
+/// Bytes of the input of a block with the longest `HkdfLabel` (RFC 8446 §7.1), after a hash and before a
+/// number.
 const MAX_INPUT: usize = MAX_HASH + (2 + 1 + 255 + 1 + 255) + 1;
 
 /// Labels of keys for records and packets, and of the secrets after a key update.
@@ -141,34 +141,44 @@ struct Expander {
     key: OnceLock<hmac::Key>,
 }
 
-/// The input of a block is longer than an `HkdfLabel` can be.
-#[derive(Debug)]
-struct Beyond;
-
 impl Expander {
     /// Computes HKDF-Expand: each block is the HMAC of the block before, `info` and the block's number
     /// (RFC 5869 §2.3).
-    fn fill(&self, info: &[&[u8]], output: &mut [u8]) -> Result<(), Beyond> {
+    fn fill(&self, info: &[&[u8]], output: &mut [u8]) {
         if self.is_unused(info) {
             output.fill(0);
-            return Ok(());
+            return;
         }
         let set_up = || hmac::Key::new(self.hash, self.secret.as_ref());
         let key = self.key.get_or_init(set_up);
-        let mut block = Zeroizing::new([0; MAX_HASH]);
-        let mut input = ArrayVec::<u8, MAX_INPUT>::new();
-        for (number, chunk) in (1..=u8::MAX).zip(output.chunks_mut(self.hash_len())) {
-            for part in info {
-                input.try_extend_from_slice(part).map_err(|_| Beyond)?;
-            }
-            input.try_push(number).map_err(|_| Beyond)?;
-            let block = hmac::sign_to_buffer(key, &input, &mut *block).map_err(|_| Beyond)?;
-            chunk.copy_from_slice(block.split_at(chunk.len()).0);
-            input.clear();
-            input.try_extend_from_slice(block).map_err(|_| Beyond)?;
+        let hash_len = self.hash_len();
+        let len = hash_len + info.iter().map(|part| part.len()).sum::<usize>() + 1;
+        let (mut usual, mut longer) = ([0; MAX_INPUT], Vec::new());
+        let input = if let Some(input) = usual.get_mut(..len) {
+            input
+        } else {
+            // The label of an exporter is the application's, and may be too long for an `HkdfLabel`.
+            longer.resize(len, 0);
+            longer.as_mut_slice()
+        };
+        let mut rest = input.split_at_mut(hash_len).1;
+        for part in info {
+            let (place, after) = rest.split_at_mut(part.len());
+            place.copy_from_slice(part);
+            rest = after;
         }
-        input.as_mut_slice().zeroize();
-        Ok(())
+        let mut block = Zeroizing::new([0; MAX_HASH]);
+        for (number, chunk) in (1..=u8::MAX).zip(output.chunks_mut(hash_len)) {
+            if let Some(last) = input.last_mut() {
+                *last = number;
+            }
+            let input_of_block = input.split_at(if number == 1 { hash_len } else { 0 }).1;
+            let block = hmac::sign_to_buffer(key, input_of_block, &mut *block)
+                .expect("the hash fits into the buffer");
+            chunk.copy_from_slice(block.split_at(chunk.len()).0);
+            input.split_at_mut(hash_len).0.copy_from_slice(block);
+        }
+        input.split_at_mut(hash_len).0.zeroize();
     }
 
     /// Returns true if nothing is built from an output with this `info`. rustls passes the parts of an
@@ -184,14 +194,14 @@ impl HkdfExpander for Expander {
         if output.len() > usize::from(u8::MAX) * self.hash_len() {
             return Err(OutputLengthError);
         }
-        self.fill(info, output).map_err(|Beyond| OutputLengthError)
+        self.fill(info, output);
+        Ok(())
     }
 
     fn expand_block(&self, info: &[&[u8]]) -> OkmBlock {
         let mut block = Zeroizing::new([0; MAX_HASH]);
         let block = block.split_at_mut(self.hash_len()).0;
-        self.fill(info, block)
-            .expect("a hash is one block, and an HkdfLabel fits");
+        self.fill(info, block);
         OkmBlock::new(block)
     }
 
@@ -210,6 +220,8 @@ mod tests {
     };
 
     const LABEL: &[u8] = b"s ap traffic";
+    /// Longer than an `HkdfLabel` can have it.
+    const LONG: &[u8] = &[b'l'; 600];
 
     /// The parts of an `HkdfLabel`, as rustls passes them.
     fn parts(label: &[u8]) -> [&[u8]; 6] {
@@ -257,7 +269,7 @@ mod tests {
     #[test]
     fn every_output_is_that_of_the_hkdf_of_rustls() {
         let all = [&ALL_BY_SHA256, &ALL_BY_SHA384];
-        let cases = KEYS.iter().chain([&LABEL]);
+        let cases = KEYS.iter().chain([&LABEL, &LONG]);
         let cases: Vec<_> = cases
             .flat_map(|&label| all.map(|own| (own, label)))
             .collect();

@@ -19,14 +19,7 @@ use crate::providers::rustls::unsupported;
 use crate::{ConfigError, Group, Suite};
 
 /// Suites of rustls for QUIC, whose packets the transport protects, so that they build no keys.
-static OF_QUIC: LazyLock<Suites> = LazyLock::new(|| {
-    Suites::new(|suite| Tls13CipherSuite {
-        hkdf_provider: hkdf::of(suite, Outputs::Secrets),
-        aead_alg: &NoKeys,
-        quic: Some(&NoKeys),
-        ..copy(suite)
-    })
-});
+static OF_QUIC: LazyLock<Suites> = LazyLock::new(|| Suites::new(of_quic));
 
 /// Suites of rustls for TCP.
 static OF_TCP: LazyLock<Suites> = LazyLock::new(|| {
@@ -52,6 +45,16 @@ impl Suites {
     fn get(&'static self, suite: Suite) -> Option<SupportedCipherSuite> {
         let index = usize::from((suite as u16).checked_sub(Suite::Aes128GcmSha256 as u16)?);
         self.0.get(index)?.as_ref().map(SupportedCipherSuite::Tls13)
+    }
+}
+
+fn of_quic(suite: &Tls13CipherSuite) -> Tls13CipherSuite {
+    let no_keys = NoKeys::of(suite.aead_alg);
+    Tls13CipherSuite {
+        hkdf_provider: hkdf::of(suite, Outputs::Secrets),
+        aead_alg: no_keys,
+        quic: Some(no_keys),
+        ..copy(suite)
     }
 }
 
@@ -110,8 +113,22 @@ fn crypto_of(
 }
 
 /// Algorithm whose keys refuse to encrypt and to decrypt.
-struct NoKeys;
+struct NoKeys {
+    /// True if the algorithm that it replaces is approved by FIPS 140 and runs in a module: the
+    /// transport protects packets with the same algorithm of the same library.
+    is_approved: bool,
+}
 struct NoKey;
+
+impl NoKeys {
+    fn of(replaced: &dyn Tls13AeadAlgorithm) -> &'static Self {
+        if replaced.fips() {
+            &Self { is_approved: true }
+        } else {
+            &Self { is_approved: false }
+        }
+    }
+}
 
 impl quic::Algorithm for NoKeys {
     fn packet_key(&self, _: AeadKey, _: Iv) -> Box<dyn quic::PacketKey> {
@@ -126,9 +143,8 @@ impl quic::Algorithm for NoKeys {
         0
     }
 
-    /// True, because the transport protects packets with the same library.
     fn fips(&self) -> bool {
-        crate::is_fips()
+        self.is_approved
     }
 }
 
@@ -153,9 +169,8 @@ impl Tls13AeadAlgorithm for NoKeys {
         Err(UnsupportedOperationError)
     }
 
-    /// True, because QUIC has no records.
     fn fips(&self) -> bool {
-        crate::is_fips()
+        self.is_approved
     }
 }
 
@@ -216,5 +231,40 @@ impl quic::HeaderProtectionKey for NoKey {
 
     fn sample_len(&self) -> usize {
         16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NoKeys, OF_QUIC, cipher_suite, copy, of_quic};
+    use crate::options::DEFAULT_SUITES;
+    use ::rustls::Tls13CipherSuite;
+
+    #[test]
+    fn a_suite_for_quic_is_approved_if_its_algorithm_is() {
+        let suite = cipher_suite::TLS13_AES_128_GCM_SHA256;
+        let suite = suite.tls13().expect("a suite of TLS 1.3");
+        for replaced in [
+            &NoKeys { is_approved: true },
+            &NoKeys { is_approved: false },
+        ] {
+            let adapted = of_quic(&Tls13CipherSuite {
+                aead_alg: replaced,
+                ..copy(suite)
+            });
+            assert_eq!(adapted.aead_alg.fips(), replaced.is_approved);
+            let quic = adapted.quic.expect("an algorithm");
+            assert_eq!(quic.fips(), replaced.is_approved);
+        }
+    }
+
+    #[test]
+    fn the_suites_of_a_fips_build_are_approved_without_chacha20() {
+        let approved = crate::Profile::Fips140.suites().expect("a list");
+        for suite in DEFAULT_SUITES {
+            let is_approved = crate::is_fips() && approved.contains(&suite);
+            let adapted = OF_QUIC.get(suite).expect("a suite");
+            assert_eq!(adapted.fips(), is_approved, "{suite}");
+        }
     }
 }

@@ -65,19 +65,20 @@ impl Server {
     /// authentication, key log and application protocols. Needs the feature `unstable-rustls`: the types
     /// of rustls may change in any release.
     ///
-    /// The groups are those of the configuration's crypto, of which `policy` can require some; among
-    /// them rustls takes the client's first choice. 0-RTT data is accepted if `max_early_data_size` is
+    /// The groups are those of the configuration's crypto, among which rustls takes the client's first
+    /// choice; so `policy` must allow all of them. 0-RTT data is accepted if `max_early_data_size` is
     /// not 0. An enabled `ticketer` is used unless 0-RTT data is accepted, and there are no tickets if
     /// neither that nor `session_storage` can keep a session.
     ///
     /// # Errors
-    /// The configuration cannot be used with QUIC, has a group that is not known here, or has none that
-    /// the policy allows.
+    /// The configuration cannot be used with QUIC, or has a group that is not known here or that the
+    /// policy does not allow.
     pub fn of_config(
         mut config: ServerConfig,
         policy: Option<KeyExchange>,
     ) -> Result<Self, ConfigError> {
         let key_exchange = policy_of(config.crypto_provider(), policy)?;
+        check_choices(config.crypto_provider(), &key_exchange)?;
         options::check_alpn(NAME, &config.alpn_protocols)?;
         let early = match config.max_early_data_size {
             0 => EarlyDataPolicy::Off,
@@ -101,10 +102,6 @@ impl Server {
             .map_err(|error| unsupported(format!("{error}; {NO_TLS13}")))?;
         let policies = ByServerName::build(&key_exchange, &[], |key_exchange| {
             let groups = groups(config.crypto_provider())?;
-            let groups: Vec<_> = groups
-                .into_iter()
-                .filter(|group| key_exchange.has(*group))
-                .collect();
             Ok(Policy {
                 key_exchange: key_exchange.clone(),
                 configs: vec![config.clone(); groups.len()],
@@ -165,4 +162,22 @@ fn policy_of(
             ),
         }),
     }
+}
+
+/// Refuses a server whose rustls may choose a group that the policy does not allow, although the client
+/// has one that it allows.
+fn check_choices(crypto: &CryptoProvider, policy: &KeyExchange) -> Result<(), ConfigError> {
+    let mut excluded = groups(crypto)?;
+    excluded.retain(|group| !policy.has(*group));
+    if excluded.is_empty() {
+        return Ok(());
+    }
+    Err(ConfigError::KeyExchange {
+        provider: NAME,
+        wanted: format!("{policy:?}"),
+        hint: format!(
+            "the configuration also has {excluded:?}, which rustls takes if a client lists it first; \
+             leave it out of kx_groups"
+        ),
+    })
 }

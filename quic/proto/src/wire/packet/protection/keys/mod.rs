@@ -1,7 +1,7 @@
 //! Packet keys.
 
 use arrayvec::ArrayVec;
-use aws_lc_rs::hmac;
+use aws_lc_rs::{hkdf, hmac};
 use hybriq_tls::{Level, Secret, Side, Suite};
 use zeroize::Zeroizing;
 
@@ -113,24 +113,77 @@ pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
 }
 
 /// Secret from which others are derived with HKDF-Expand-Label (RFC 8446 §7.1).
-///
-/// HKDF-Expand (RFC 5869 §2.3) is HMAC under the secret. That of AWS-LC sets up the key of HMAC for
-/// each output, which takes as long as the output itself; here it is set up once.
 struct Expander {
-    secret: hmac::Key,
+    secret: Expand,
     suite: Suite,
 }
 
-impl Expander {
-    fn new(suite: Suite, secret: &[u8]) -> Self {
+/// How HKDF-Expand (RFC 5869 §2.3) is computed.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and on the stack"
+)]
+enum Expand {
+    /// By HMAC under the secret. AWS-LC's HKDF sets up the key of HMAC for each output, which takes as
+    /// long as the output itself; here it is set up once.
+    Hmac(hmac::Key),
+    /// By AWS-LC's HKDF: a FIPS module must compute it.
+    Hkdf(hkdf::Prk),
+}
+
+impl Expand {
+    fn of_module(suite: Suite, secret: &[u8]) -> Self {
+        let algorithm = match suite {
+            Suite::Aes256GcmSha384 => hkdf::HKDF_SHA384,
+            Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => hkdf::HKDF_SHA256,
+        };
+        Self::Hkdf(hkdf::Prk::new_less_safe(algorithm, secret))
+    }
+
+    fn of_hmac(suite: Suite, secret: &[u8]) -> Self {
         let algorithm = match suite {
             Suite::Aes256GcmSha384 => hmac::HMAC_SHA384,
             Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => hmac::HMAC_SHA256,
         };
-        Self {
-            secret: hmac::Key::new(algorithm, secret),
-            suite,
+        Self::Hmac(hmac::Key::new(algorithm, secret))
+    }
+
+    /// Computes HKDF-Expand. No output is longer than the hash, so the first block has all of it.
+    fn fill(&self, mut info: ArrayVec<u8, MAX_INFO>, out: &mut [u8]) {
+        const COUNTER: u8 = 1;
+        match self {
+            Self::Hmac(key) => {
+                info.push(COUNTER);
+                let mut block = Zeroizing::new([0; 48]);
+                let block = hmac::sign_to_buffer(key, &info, &mut *block)
+                    .expect("the hash fits into the buffer");
+                out.copy_from_slice(block.split_at(out.len()).0);
+            }
+            Self::Hkdf(secret) => secret
+                .expand(&[&info], Len(out.len()))
+                .and_then(|output| output.fill(out))
+                .expect("HKDF gives 255 hashes, more than a key takes"),
         }
+    }
+}
+
+/// Bytes of an output.
+struct Len(usize);
+
+impl hkdf::KeyType for Len {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+impl Expander {
+    fn new(suite: Suite, secret: &[u8]) -> Self {
+        let secret = if hybriq_tls::is_fips() {
+            Expand::of_module(suite, secret)
+        } else {
+            Expand::of_hmac(suite, secret)
+        };
+        Self { secret, suite }
     }
 
     fn packet_key(&self, constants: &Constants) -> PacketKey {
@@ -159,21 +212,16 @@ impl Expander {
         secret
     }
 
-    /// Computes HKDF-Expand-Label. No output is longer than the hash, so the first block of
-    /// HKDF-Expand has all of it.
+    /// Computes HKDF-Expand-Label.
     fn fill(&self, label: &[u8], out: &mut [u8]) {
         const PREFIX: &[u8] = b"tls13 ";
         const CONTEXT_LEN: u8 = 0;
-        const COUNTER: u8 = 1;
         let mut info = ArrayVec::<u8, MAX_INFO>::new();
         info.extend((out.len() as u16).to_be_bytes());
         info.push((PREFIX.len() + label.len()) as u8);
         info.extend(PREFIX.iter().chain(label).copied());
-        info.extend([CONTEXT_LEN, COUNTER]);
-        let mut block = Zeroizing::new([0; 48]);
-        let block = hmac::sign_to_buffer(&self.secret, &info, &mut *block)
-            .expect("the hash fits into the buffer");
-        out.copy_from_slice(block.split_at(out.len()).0);
+        info.push(CONTEXT_LEN);
+        self.secret.fill(info, out);
     }
 }
 

@@ -1,6 +1,6 @@
 use hybriq_tls::{Level, Secret, Side, Suite};
 
-use super::{Expander, initial_secret, next_packet_key};
+use super::{Expand, Expander, initial_secret, next_packet_key};
 use crate::{
     testing::pn,
     wire::packet::{Cid, DirectionKeys, Version, tests::hex},
@@ -12,6 +12,26 @@ fn check(expander: &Expander, label: &str, expected: &str) {
     let mut out = vec![0; expected.len()];
     expander.fill(label.as_bytes(), &mut out);
     assert_eq!(out, expected, "{label}");
+}
+
+/// Without a FIPS module, the other tests see only HMAC; with one, only the module's HKDF.
+#[test]
+fn a_module_and_hmac_derive_the_same_keys() {
+    for (suite, len) in [
+        (Suite::Aes128GcmSha256, 32),
+        (Suite::Aes256GcmSha384, 48),
+        (Suite::ChaCha20Poly1305Sha256, 32),
+    ] {
+        let secret = &[7; 48][..len];
+        let [module, hmac] = [Expand::of_module, Expand::of_hmac].map(|of| Expander {
+            secret: of(suite, secret),
+            suite,
+        });
+        let used = Expander::new(suite, secret).secret;
+        assert_eq!(matches!(used, Expand::Hkdf(_)), hybriq_tls::is_fips());
+        assert_eq!(module.secret(b"quicv2 ku"), hmac.secret(b"quicv2 ku"));
+        assert_eq!(module.key(b"quic key"), hmac.key(b"quic key"));
+    }
 }
 
 /// Proves: rfc9001 5.2 initial-keys-are-those-of-the-rfc

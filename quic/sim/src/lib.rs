@@ -23,7 +23,7 @@
 //!    [`Character`](adversary::Character): `examples/hostile_peer.rs`. To build a single packet of
 //!    your own there is [`Forge`], which seals any frames into packets of a connection.
 //!
-//! 4. *Run a program.* With the feature `sockets`, [`sockets::Sockets`](sockets) carry the endpoints of `hybriq` over the
+//! 4. *Run a program.* With the feature `sockets`, `sockets::Sockets` carry the endpoints of `hybriq` over the
 //!    network, and a paused clock of tokio is their virtual time: `quic/tests/sim/applications.rs`.
 //!
 //! # Invariants

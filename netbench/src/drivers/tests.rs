@@ -297,8 +297,8 @@ fn both_ends_count_the_same_datagrams() {
                     .traffic()
                     .map(|traffic| traffic.received_bytes)
             };
-            let sent = pair.connector.traffic().map(|traffic| traffic.sent_bytes);
-            yield_until(|| received() == sent).await;
+            let sent = || pair.connector.traffic().map(|traffic| traffic.sent_bytes);
+            yield_until(|| received() == sent()).await;
             let (ours, theirs) = (pair.connector.traffic(), pair.listener.traffic());
             if let (Some(ours), Some(theirs)) = (ours, theirs) {
                 assert_eq!(ours.sent_bytes, theirs.received_bytes, "{cell:?}");

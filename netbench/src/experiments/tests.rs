@@ -337,7 +337,7 @@ fn our_best_is_compared_with_the_best_quic_peer_and_the_goal() {
         let (section, _) = peers("connect-256", &rates(ours, peer));
         let rows = section.ours[0].rows.iter();
         let mut row = rows.filter(|row| row.name.contains("/s, 256")).cloned();
-        let texts = row.next().unwrap().figures.split_off(7);
+        let texts = row.next().unwrap().figures.split_off(8);
         texts.iter().map(Value::text).collect::<Vec<_>>()
     };
     let peer = [999.0, 1000.0, 1001.0];

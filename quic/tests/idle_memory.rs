@@ -22,11 +22,7 @@ const COUNTED: usize = 192;
 /// Table with the bytes of the heap that an idle connection keeps at the server.
 const TABLE: &str = include_str!("../evidence/instructions.md");
 
-/// Bytes for each connection by which tables may be larger: one that doubles may do so once more while a busy machine
-/// lets connections overlap.
-const DOUBLED: usize = 400;
-
-/// Returns the most bytes that a connection may keep: 3 % more than the table says, apart from a table that doubled.
+/// Returns the most bytes that a connection may keep: 3 % more than the table says.
 fn most(provider: Backend) -> usize {
     let name = match provider {
         Backend::Rustls => "| idle connection, rustls | server | ",
@@ -34,7 +30,7 @@ fn most(provider: Backend) -> usize {
     };
     let line = TABLE.lines().find_map(|line| line.strip_prefix(name));
     let bytes = line.unwrap().trim_end_matches(" |");
-    bytes.parse::<usize>().unwrap() * 103 / 100 + DOUBLED
+    bytes.parse::<usize>().unwrap() * 103 / 100
 }
 
 #[global_allocator]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use endpoint_support::{client, server_config, soon};
 use hybriq::{Backend, Connection, Endpoint, fleet::Placement};
 use hybriq_sim::heap;
+use tokio::task::JoinHandle;
 
 /// Connections that are there before, so that the endpoint has allocated what it needs once.
 const BEFORE: usize = 64;
@@ -55,15 +56,24 @@ async fn at_rest(connection: &Connection) -> usize {
     }
 }
 
+/// A connection that made one request.
+struct Made {
+    accepted: Connection,
+    _connected: Connection,
+    /// Its memory is of the thread that spawned the task, and must not be freed by that of the worker: which of them
+    /// lets go of it last is chance.
+    _served: JoinHandle<()>,
+}
+
 /// Makes a connection and one request on it.
-async fn connect(server: &Endpoint, client: &Endpoint) -> (Connection, Connection) {
+async fn connect(server: &Endpoint, client: &Endpoint) -> Made {
     let accept = async { server.accept().await.unwrap().accept().await };
     let connect = client.connect(server.local_address(), "localhost");
     let (accepted, connected) = tokio::join!(accept, connect);
     let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
     let serving = accepted.clone();
     // On the worker's thread, where the buffers of the streams are counted.
-    let served = accepted.spawn(async move {
+    let mut served = accepted.spawn(async move {
         let (mut send, mut recv) = serving.accept_bidi().await.unwrap().unwrap();
         tokio::io::copy(&mut recv, &mut send).await.unwrap();
         send.finish();
@@ -75,8 +85,12 @@ async fn connect(server: &Endpoint, client: &Endpoint) -> (Connection, Connectio
         send.finish();
         assert_eq!(recv.read_to_end(1000).await.unwrap().len(), 300);
     };
-    tokio::join!(served, ask).0.unwrap();
-    (accepted, connected)
+    tokio::join!(&mut served, ask).0.unwrap();
+    Made {
+        accepted,
+        _connected: connected,
+        _served: served,
+    }
 }
 
 /// Waits until no idle connection keeps more than a bound.
@@ -87,18 +101,18 @@ async fn an_idle_connection_keeps_little(provider: Backend) {
         .bind("127.0.0.1:0")
         .unwrap();
     let client = client();
-    let (first, _client) = connect(&server, &client).await;
+    let first = connect(&server, &client).await;
     let mut connections = Vec::new();
     for _ in 1..BEFORE {
         connections.push(connect(&server, &client).await);
     }
-    let before = at_rest(&first).await;
+    let before = at_rest(&first.accepted).await;
     for _ in 0..COUNTED {
         connections.push(connect(&server, &client).await);
     }
     let most = most(provider);
     loop {
-        let each = at_rest(&first).await.wrapping_sub(before) / COUNTED;
+        let each = at_rest(&first.accepted).await.wrapping_sub(before) / COUNTED;
         println!("{provider:?}: {each} bytes for an idle connection, at most {most}");
         if each <= most {
             return;
